@@ -21,6 +21,7 @@ os.environ["TQDM_DISABLE"] = "1"
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.loading import prepare_environment
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from reader.system.progress import Phase, _Display
@@ -56,6 +57,11 @@ def pytest_collection_finish() -> None:
     """Let garbage collections start less often and leave out what was imported: programs are millions of objects."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def pytest_configure() -> None:
+    """Set what Paddle reads when it is loaded, so that tests may import it before other modules."""
+    prepare_environment()
 
 
 @pytest.fixture(scope="session")

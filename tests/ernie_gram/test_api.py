@@ -8,14 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram import graph
 from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.ranks import World
+from ernie_gram.eager import load_layer
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model as Record
 from ernie_gram.graph import static_mode
+from ernie_gram.inference.export import build_encoder
+from ernie_gram.pretraining.chunked_softmax import all_logits
+from ernie_gram.pretraining.network import PretrainModel
+from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.training.program import open_program
+from ernie_gram.training.variables import set_parameters
+from reader.batches import fields
 from reader.errors import InputError
 from reader.tokenization.vocabulary import MASK
 from tests.support import reference_model
@@ -23,18 +33,6 @@ from tests.support.commands import python
 from tests.support.exported_models import random_model, random_sentence, run_with_executor
 from tests.support.model_folders import random_ids
 from tests.support.small_model import NGRAMS, TOKENS, config_of
-
-import paddle  # isort: skip
-
-from ernie_gram.eager import load_layer  # isort: skip
-from ernie_gram.inference.export import build_encoder  # isort: skip
-from ernie_gram.pretraining.chunked_softmax import all_logits  # isort: skip
-from ernie_gram.pretraining.network import PretrainModel  # isort: skip
-from ernie_gram.pretraining.sizes import CorpusSizes  # isort: skip
-from ernie_gram.pretraining.programs import build_prediction  # isort: skip
-from ernie_gram.training.program import open_program  # isort: skip
-from ernie_gram.training.variables import set_parameters  # isort: skip
-from reader.batches import fields  # isort: skip
 
 SIZES = CorpusSizes(TOKENS, NGRAMS)
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": True}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram import Model
@@ -15,8 +16,6 @@ from ernie_gram.formats.registry import read_model
 from reader.errors import InputError
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
-
-import paddle  # isort: skip
 
 
 def made() -> Record:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import World
 from reader.errors import InputError
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.configs import load

@@ -6,12 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import paddle
 import pytest
 
-from ernie_gram.distributed.world import start_world  # import before Paddle: it sets the number of threads
-
-import paddle  # isort: skip
-
+from ernie_gram.distributed.world import start_world
 from ernie_gram.gpu_checks.programs import pretraining_cases
 from tasks.kernels import task_cases
 from tests.gpu_kernels.operations import attribute_operands

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.distributed.device import cpu_kernels
@@ -18,8 +19,6 @@ from tests.support.commands import call, python
 from tests.support.finetuned_runs import made_run
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_json, write_lines
-
-import paddle  # isort: skip
 
 TEXTS = ["the cat sat", "a dog ran home now", "it ran"]
 CONTEXT = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."

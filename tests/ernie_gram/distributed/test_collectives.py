@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import paddle
 import pytest
 
-from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
-
-import paddle  # isort: skip
-
 from ernie_gram.distributed import collectives
+from ernie_gram.distributed.world import World
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 

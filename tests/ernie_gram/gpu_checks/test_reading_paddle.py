@@ -6,17 +6,16 @@ import re
 from pathlib import Path
 
 import numpy as np
+import paddle
 import pytest
 
-from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import start_world
 from ernie_gram.gpu_checks import kernels
 from ernie_gram.gpu_checks.check import Failed, Setup
 from ernie_gram.gpu_checks.copies import StepLog
 from ernie_gram.gpu_checks.kernels import STDERR, STDOUT, Kernel, kernels_in, kernels_of, missing_kernels, written_to
 from tests.support.gpu_faults import register_kernels
 from tests.support.static_programs import fresh_scope
-
-import paddle  # isort: skip
 
 # As Paddle 3.3.1 logs it, with the places of a GPU.
 LOG = """\

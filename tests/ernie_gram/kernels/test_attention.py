@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support import static_programs  # isort: skip - before Paddle
-
 from ernie_gram.kernels import attention as compiled
 from ernie_gram.kernels import blas
 from reader.system.compiled import numba
 from tests.ernie_gram.kernels.test_compiled import softmax, with_threads
+from tests.support import static_programs
 
 assert static_programs
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import paddle
 import pytest
 
 from tests.support.static_programs import fresh_scope
-
-import paddle  # isort: skip
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 

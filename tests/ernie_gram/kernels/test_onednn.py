@@ -7,12 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
+import paddle
 import pytest
-
-from tests.support.bfloat16 import needs_bfloat16, rounded
-from tests.support.static_programs import fresh_scope
-
-import paddle  # isort: skip
 from paddle.nn import functional as F
 
 from ernie_gram.graph import skip_gradients_of_additions
@@ -20,6 +16,8 @@ from ernie_gram.kernels import onednn, selection
 from ernie_gram.kernels.selection import use_kernels
 from ernie_gram.model.layers import linear
 from reader.errors import InputError
+from tests.support.bfloat16 import needs_bfloat16, rounded
+from tests.support.static_programs import fresh_scope
 
 Shape = tuple[int, ...]
 Results = tuple[list[np.ndarray], Counter[str]]

@@ -7,12 +7,8 @@ from collections import Counter
 from contextlib import AbstractContextManager
 
 import numpy as np
+import paddle
 import pytest
-
-from tests.support.rewritten_programs import run_both
-from tests.support.static_programs import fresh_scope
-
-import paddle  # isort: skip
 from paddle.nn import functional as F
 
 from ernie_gram.graph import dynamic_mode, skip_gradients_of_additions
@@ -22,6 +18,8 @@ from ernie_gram.model.layers import linear
 from ernie_gram.training.program import open_program
 from reader.batches.fields import Field
 from reader.system.compiled import numba
+from tests.support.rewritten_programs import run_both
+from tests.support.static_programs import fresh_scope
 
 random = np.random.default_rng(1)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import paddle
 import pytest
-
-from tests.support.rewritten_programs import run_both
-
-import paddle  # isort: skip
 from paddle.nn import functional as F
 
 from ernie_gram.graph import marked_layer
 from ernie_gram.model.layers import linear, ones_column
+from tests.support.rewritten_programs import run_both
 
 
 def test_a_product_of_a_column_that_is_not_ones_is_no_bias() -> None:

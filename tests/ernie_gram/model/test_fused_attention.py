@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import paddle
 import pytest
-
-from ernie_gram.pretraining.sizes import CorpusSizes
-from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
-from tests.support.static_programs import fresh_scope, training_program
-
-import paddle  # isort: skip
 
 from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import get_arrays
+from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
+from tests.support.static_programs import fresh_scope, training_program
 
 SIZES = CorpusSizes(TOKENS, NGRAMS)
 ATTENTION, GRADIENT = "py_op.compiled_attention_0", "py_op.compiled_attention_backward"

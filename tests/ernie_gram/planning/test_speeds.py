@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ernie_gram.distributed.world import World, start_world  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import World, start_world
 from ernie_gram.planning.prediction import Speeds
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from tests.support.small_model import config_of

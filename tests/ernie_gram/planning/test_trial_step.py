@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import start_world
 from ernie_gram.planning import trial_step
 from ernie_gram.planning.trial_step import measured_utilisation, shortened
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import paddle
 import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import chisquare
 
 from tests.support.static_programs import Arrays, fresh_scope
-
-import paddle  # isort: skip
 
 
 def compute(

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.pretraining.config import PretrainConfig
@@ -21,8 +22,6 @@ from tests.support import reference_model as reference
 from tests.support.further_cases import only
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 from tests.support.static_programs import Arrays, fresh_scope, run
-
-import paddle  # isort: skip
 
 
 def forward(

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
-
-from ernie_gram.distributed.world import World  # noqa: F401  # before Paddle: it sets the number of threads
-
-import paddle  # isort: skip
-from paddle.nn import functional as F  # isort: skip
+from paddle.nn import functional as F
 
 from ernie_gram.convert import main as convert
 from ernie_gram.model.layers import Linear

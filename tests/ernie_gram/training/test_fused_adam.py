@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.optimization import add_adamw, set_learning_rate
 from ernie_gram.training.variables import LEARNING_RATE, get_arrays, optimizer_names, persistent, zeros
 from tests.support.static_programs import fresh_scope
-
-import paddle  # isort: skip
 
 SHAPES = {"a.w_0": [33, 7], "a.b_0": [7], "b.w_0": [64, 64], "b_layer_norm_scale": [64]}
 SETTINGS = OptimizerConfig(learning_rate=1e-3, weight_decay=0.1, beta2=0.98)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
-from ernie_gram.distributed.world import World, start_world  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import World, start_world
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import read_log
@@ -30,8 +31,6 @@ from tests.support.configs import load
 from tests.support.runs import trained_steps
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
-
-import paddle  # isort: skip
 
 # A step whose batch has a NaN, counted from 0.
 BAD_STEP = 5

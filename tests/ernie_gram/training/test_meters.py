@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import World
 from ernie_gram.run.run_log import CPU, METERS
 from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.meters import Meters, on_console, rates

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.pretraining.config import PretrainConfig
@@ -12,8 +13,6 @@ from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.optimization import add_adamw, clip_by_global_norm, learning_rate, set_learning_rate
 from ernie_gram.training.variables import get_arrays
 from tests.support.static_programs import fresh_scope, run
-
-import paddle  # isort: skip
 
 CONFIG = PretrainConfig(
     optimizer=OptimizerConfig(learning_rate=0.02, warmup_steps=3, weight_decay=0.1, max_grad_norm=0.5, beta2=0.98),

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import paddle
 import pytest
 
-from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.accumulation import Updater
@@ -21,8 +22,6 @@ from ernie_gram.training.variables import get_arrays
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import Arrays, fresh_scope, training_program
 from tests.support.toy_classifier import toy_job
-
-import paddle  # isort: skip
 
 DROPOUT = replace(MODEL, num_hidden_layers=1, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
 LAYERS = config_of("explicit", replace(DROPOUT, num_hidden_layers=3))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.distributed.row_gradients import Lookups
@@ -23,8 +24,6 @@ from ernie_gram.training.step_values import STEP_VALUES
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope
-
-import paddle  # isort: skip
 
 NGRAMS, STEPS, MICRO_BATCHES = 300, 6, 3
 TABLE = "ngram_embedding"

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.distributed import collectives
@@ -31,8 +32,6 @@ from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain, trained_steps
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import SETTINGS
-
-import paddle  # isort: skip
 
 BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ernie_gram.model.encoder import Encoder
+from ernie_gram.model.parameters import encoder as declare_encoder
 from reader.batches.fields import Batch
 from tasks.kinds.catalog import KINDS, kind_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
@@ -15,13 +17,10 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.span.example import SpanExample
 from tasks.registry import TASKS
+from tasks.training.network import TaskNetwork, head_class
 from tests.support.static_programs import Arrays, fresh_scope, run
 from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
-
-from ernie_gram.model.encoder import Encoder  # isort: skip
-from ernie_gram.model.parameters import encoder as declare_encoder  # isort: skip
-from tasks.training.network import TaskNetwork, head_class  # isort: skip
 
 HEAD = HeadSettings(dropout=0.0)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
+from paddle.nn import functional as F
 
-from ernie_gram.distributed.world import World  # noqa: F401  before Paddle: it sets the number of threads
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import Field
@@ -21,6 +22,7 @@ from reader.system.arrays import Float32s
 from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading, check_label, texts_of
+from tasks.kinds.networks import MASKED_LOGIT, TaskHead, mean_term, output_layer
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
@@ -28,10 +30,6 @@ from tests.support.commands import Done, call
 from tests.support.task_files import write, write_json, write_lines
 from tests.support.tiny_task import LETTERS, finetune
 from tests.tasks.test_predict import predict, records
-
-import paddle  # isort: skip
-from paddle.nn import functional as F  # isort: skip
-from tasks.kinds.networks import MASKED_LOGIT, TaskHead, mean_term, output_layer  # isort: skip
 
 # The labels of a text are those of these letters that it has; some texts have none.
 LABELS = "abc"

@@ -8,14 +8,12 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import paddle
 import pytest
 
-import ernie_gram.distributed.world  # noqa: F401  import before Paddle: sets the number of threads
 from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
-
-import paddle  # isort: skip
 
 pytestmark = pytest.mark.usefixtures("dynamic_mode")
 
