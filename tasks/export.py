@@ -29,7 +29,7 @@ from ernie_gram.formats.registry import accepted_losses
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, first_line, print_warning
 from reader.system.atomic_files import atomic_folder
-from reader.system.output_files import check_new_folder, claimed_new_folder
+from reader.system.output_files import claimed_new_folder
 from reader.system.progress import progress
 from tasks.kinds.sentences import SentenceKind
 from tasks.prediction.finetuned import TASK_SCORES, LoadedModel, load_finetuned, with_null_threshold_of
@@ -51,26 +51,24 @@ def paddlenlp_head(finetuned: LoadedModel) -> tuple[TaskHead | None, list[Obstac
     parameters, kind = finetuned.model.parameters, finetuned.kind
     if kind.paddlenlp_class is None:
         reason = f"{kind.name.replace('_', ' ')}: PaddleNLP has no such class of ErnieGram"
-        return None, [Obstacle(reason, is_loss=False)]
-    if HEAD_TRANSFORM[0] in parameters:
+    elif HEAD_TRANSFORM[0] in parameters:
         name = HEAD_TRANSFORM[0].rpartition(".")[0]
         reason = f"{name} under the output layer; fine-tune with --head.lm_transform false to export the model"
-        return None, [Obstacle(reason, is_loss=False)]
-    if not (kind.has_pooler or kind.scores_slots):
+    elif not (kind.has_pooler or kind.scores_slots):
         output = kind.settings.head.sentence_output
         reason = f"head.sentence_output {output}: PaddleNLP's class reads the pooled output"
-        return None, [Obstacle(reason, is_loss=False)]
-    weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
-    return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes), []
+    else:
+        weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
+        return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes), []
+    return None, [Obstacle(reason, is_loss=False)]
 
 
 def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) -> list[str]:
     """Write a model folder that PaddleNLP's class for the kind of task loads, and task.json.
 
-    Returns what was lost, one line each. Raises InputError if the folder exists or if PaddleNLP cannot hold the model.
+    Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
     assert finetuned.model is not None
-    check_new_folder(folder)
     head, obstacles = paddlenlp_head(finetuned)
     kept = {name: values for name, values in finetuned.model.parameters.items() if not name.startswith(TASK_PREFIX)}
     model = replace(finetuned.model, parameters=kept)

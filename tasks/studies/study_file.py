@@ -59,7 +59,6 @@ class Study:
     """A study.
 
     Attributes:
-        name: the name of its file, without the suffix.
         title: the title of its tables.
         seeds, finetuning_seeds: seeds of each pre-training, and of each fine-tuning of each model.
         reference: the variant with which the others are compared.
@@ -69,7 +68,6 @@ class Study:
         tasks: task -> settings that differ from conf/tasks.
     """
 
-    name: str
     title: str
     seeds: tuple[int, ...]
     finetuning_seeds: tuple[int, ...]
@@ -104,7 +102,6 @@ def _study(name: str, tree: dict[str, Any]) -> Study:
     _check_keys("finetuning.", finetuning, ("seeds", "options", "tasks"))
     vocabulary = tree.get("vocabulary", {})
     study = Study(
-        name,
         str(tree.get("title", name)),
         _seeds("seeds", tree.get("seeds", [1])),
         _seeds("finetuning.seeds", finetuning.get("seeds", [1])),

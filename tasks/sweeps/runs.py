@@ -21,7 +21,6 @@ from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file, named_settings
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
 from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig, earlier_defaults
@@ -35,19 +34,9 @@ NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which run
 Grid = Mapping[str, Sequence[Any]]
 
 
-def reported_value(metric: Metric, value: float) -> float:
-    """Return a score in the unit of papers: fractions in percent."""
-    return 100 * value if metric.unit == "fraction" else value
-
-
 @dataclass(frozen=True, eq=False)
 class FinetuneRun(PlannedRun):
     """One combination of settings with one seed."""
-
-    @property
-    def metric(self) -> Metric:
-        """The metric of the task."""
-        return METRICS[find_task(self.config.task).metric]
 
     def result(self) -> Result | None:
         """Return the chosen score, the scores that papers report as SPLIT.METRIC, the steps and the seconds.
@@ -76,14 +65,15 @@ class FinetuneRun(PlannedRun):
                 f"has the result of a run with {key} {before[key]}, not {value}; choose another --output",
             )
         require(score is not None, str(self.folder), NO_DEV_SPLIT)
-        metric = self.metric
+        metric = METRICS[find_task(self.config.task).metric]
+        factor = 100 if metric.unit == "fraction" else 1
         scores = {
-            f"{split}.{name}": reported_value(metric, values[name])
+            f"{split}.{name}": factor * values[name]
             for split, values in by_split.items()
             for name in metric.reported_scores
             if name in values
         }
-        numbers = {"score": reported_value(metric, score), **scores}
+        numbers = {"score": factor * score, **scores}
         return {**numbers, "chosen_step": chosen, "steps": steps, "seconds": seconds}
 
     def check_made_from(self, today: Identity) -> None:
