@@ -51,7 +51,6 @@ class FinetuneRun(PlannedRun):
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             before, score, by_split = flatten(found["settings"]), found["score"], found["scores"]
-            dict(found[MADE_FROM])  # which `check_made_from` reads
             chosen, steps, seconds = found["steps"]["chosen"], found["steps"]["total"], sum(found["seconds"].values())
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
@@ -60,7 +59,7 @@ class FinetuneRun(PlannedRun):
         paths = [key for key in before if key.startswith("paths.")] + ["task"] * is_settings_file(self.config.task)
         for key, value in self.settings.items():
             require(
-                before[key] == value or key in paths,
+                before[key] == value or (key in paths and MADE_FROM in found),
                 str(self.folder),
                 f"has the result of a run with {key} {before[key]}, not {value}; choose another --output",
             )
@@ -81,8 +80,10 @@ class FinetuneRun(PlannedRun):
 
         A split that is only evaluated at the end may be there now and not then, or then and not now.
         """
-        before = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))[MADE_FROM]
-        left_out = {key for key in before.keys() ^ today.keys() if key.startswith(FINAL)}
+        found = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
+        # Earlier versions recorded the digest of the model only.
+        before = found.get(MADE_FROM, {"model": found.get("model", {}).get("digest")})
+        left_out = {key for key in before.keys() ^ today.keys() if key.startswith(FINAL) or MADE_FROM not in found}
         here, now = ({key: value for key, value in each.items() if key not in left_out} for each in (before, today))
         differences = "; ".join(identity_differences(here, now, RESULT))
         reason = f"has the result of another run ({differences}); choose another --output, or remove this folder"
