@@ -82,7 +82,8 @@ class Model:
         folder: the checkpoint or model folder that was read.
         notes: what was changed or left out while reading, one line each.
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
-            whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler.
+            whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
+            whether it reads pairs of texts (has_sentence_types).
     """
 
     def __init__(self, record: ModelRecord) -> None:

@@ -130,6 +130,7 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     folder without records.
     """
     image_format(target)
+    outputs = list(dict.fromkeys(outputs))
     logs = [read_log(output) for output in outputs]
     for output, records in zip(outputs, logs, strict=True):
         if not records:

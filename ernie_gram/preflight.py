@@ -138,7 +138,7 @@ def main() -> None:
     own, settings = build_parser().parse_known_args()
     if settings and not settings[0].startswith("-"):
         settings = ["--config", *settings]
-    config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION, {})
+    config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION)
     if own.assume and config.paths.start is not None:
         raise InputError(
             "--assume: the model of paths.start is not read; give its sizes as --model.KEY, and --paths.start null"

@@ -193,7 +193,7 @@ def _flush_denormals() -> None:
 
     Gradients of padding are around 1e-38, and a matrix product with denormal operands is ten times slower.
     """
-    if platform.machine() != "x86_64" or platform.system() != "Linux":
+    if platform.machine() != "x86_64":
         return
     libm = ctypes.CDLL("libm.so.6")
     environment = (ctypes.c_uint32 * 8)()  # fenv_t; its last word is the MXCSR register

@@ -145,7 +145,7 @@ def train_each(
         threads: of each process; None divides the cores among all processes.
     """
     waiting, needs = list(runs), needs or {}
-    jobs = max(1, min(jobs, len(runs)))  # so that fewer runs have more threads and GPUs each
+    jobs = max(1, min(jobs, len(runs)))  # so that fewer runs have more threads each
     threads = threads or max(1, available_cores() // (jobs * processes))
     active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float, dict[str, str]]] = {}
     shares = shares_of_gpus(jobs, processes)

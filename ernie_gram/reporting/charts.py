@@ -56,10 +56,15 @@ def thinned(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
 
 def linear_ticks(low: float, high: float, whole: bool = False) -> list[float]:
     """Return round numbers between two bounds, at most MAX_TICKS; only whole numbers if `whole`."""
-    from matplotlib.ticker import MaxNLocator
-
-    found = MaxNLocator(MAX_TICKS - 1, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1).tick_values(low, high)
-    return [float(tick) for tick in found if low <= tick <= high]
+    if high <= low:
+        return [low]
+    for exponent in range(math.floor(math.log10(high - low)) - 2, math.ceil(math.log10(high - low)) + 1):
+        for factor in (1, 2, 5):
+            step = factor * 10.0**exponent
+            first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+            if last - first < MAX_TICKS and not (whole and step < 1):
+                return [round(i * step, 12) for i in range(first, last + 1)]
+    return [low, high]
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -80,7 +80,10 @@ class Engine(Protocol):
         """
 
     def sample(self) -> list[SegmentWords]:
-        """Return at most SAMPLE_SEGMENTS segments, evenly spaced over the text, cut to SAMPLE_WORDS words in total."""
+        """Return at most SAMPLE_SEGMENTS segments, evenly spaced over the text, cut to SAMPLE_WORDS words in total.
+
+        With Spark, they are the first segments of evenly spaced groups of files.
+        """
 
     def words(self, min_count: int) -> list[WordCounts]:
         """Return the words that occur at least `min_count` times in the text, each in exactly one of the lists."""

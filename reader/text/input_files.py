@@ -111,4 +111,7 @@ def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
         min_shard, max_shard = num_shards - (len(paths) - i), i
         previous, next_shard = (shards[i - 1], shards[i - 1] + 1) if i else (0, 0)
         shards[i] = min(max(shards[i], min_shard, previous), max_shard, next_shard)
-    return [[path for path, assigned in zip(paths, shards, strict=True) if assigned == i] for i in range(num_shards)]
+    groups: list[list[Path]] = [[] for _ in range(num_shards)]
+    for path, shard in zip(paths, shards, strict=True):
+        groups[shard].append(path)
+    return groups

@@ -136,7 +136,9 @@ def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
         raise InputError("files: expected `train: FILE`, `dev: FILE` and further splits")
     for name in value:
         if "/" in str(name):
-            raise InputError(f"files: the split {name!r} has a /, which names of files of predictions cannot hold")
+            raise InputError(
+                f"files: the split {name!r}: leave out the /; files of predictions are named after the split"
+            )
     for name in unlabelled:
         if name not in value:
             raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, value)}")

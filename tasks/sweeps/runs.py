@@ -162,7 +162,7 @@ def plan(
 
 @cache
 def _config(task: str, options: tuple[str, ...]) -> FinetuneConfig:
-    return load_config(FinetuneConfig, [*settings_of(task), *options], "tasks.sweep", "", {})[0]
+    return load_config(FinetuneConfig, [*settings_of(task), *options])[0]
 
 
 def check_finished(runs: Iterable[FinetuneRun]) -> None:

@@ -77,7 +77,7 @@ def test_a_bad_row_is_refused_before_training(
 def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, tmp_path: Path) -> None:
     task = damaged(tiny_task, tmp_path, "dev.tsv", 5, "a b c\t7")
     arguments = options(task, tmp_path / "run", "--on_bad_row=skip")
-    run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0])
+    run = prepare(load_config(FinetuneConfig, arguments)[0])
     lines = run.describe()
     assert any("1 bad row skipped" in line for line in lines)
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
@@ -187,7 +187,7 @@ def test_an_output_that_cannot_be_the_folder_of_a_run_is_refused_before_the_data
 def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
     tiny_task: Path, finetuned: Path, tmp_path: Path
 ) -> None:
-    config = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"), "finetune", "", {})[0]
+    config = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"))[0]
     run = prepare(config)
     shutil.copytree(finetuned, tmp_path / "run")
     with pytest.raises(InUseError, match=f"the checkpoints in {tmp_path / 'run'} have changed meanwhile; run the comm"):
@@ -206,7 +206,7 @@ def test_a_new_training_removes_the_best_model_of_an_earlier_one(
 
     def claim() -> None:
         arguments = options(tiny_task, output, "--seed=1")
-        run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0])
+        run = prepare(load_config(FinetuneConfig, arguments)[0])
         with run.lock():
             run.claim_output()
 
@@ -263,7 +263,7 @@ def test_a_training_file_whose_labels_are_those_of_the_task_is_read_once(
         return rows(layout, files, wanted)
 
     monkeypatch.setattr(Tsv, "rows", noted)
-    config, _ = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"), "finetune", "", {})
+    config, _ = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"))
     assert prepare(config).task.labels == ("0", "1")
     assert read == ["train.tsv", "dev.tsv"]
 
@@ -272,7 +272,7 @@ def test_processes_take_the_data_that_the_launchers_check_has_read(
     tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
-    config, _ = load_config(FinetuneConfig, options(task, tmp_path / "run"), "finetune", "", {})
+    config, _ = load_config(FinetuneConfig, options(task, tmp_path / "run"))
     monkeypatch.setenv(WRITE, str(tmp_path / "prepared"))
     checked = prepare(config, 2)
     monkeypatch.delenv(WRITE)

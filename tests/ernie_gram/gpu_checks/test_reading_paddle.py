@@ -14,6 +14,7 @@ from ernie_gram.gpu_checks import kernels
 from ernie_gram.gpu_checks.check import Failed, Setup
 from ernie_gram.gpu_checks.copies import StepLog
 from ernie_gram.gpu_checks.kernels import STDERR, STDOUT, Kernel, kernels_in, kernels_of, missing_kernels, written_to
+from tasks.kernels import HEADS
 from tests.support.gpu_faults import register_kernels
 from tests.support.static_programs import fresh_scope
 
@@ -125,7 +126,7 @@ def test_a_kernel_needs_an_entry_of_its_type_for_gpus() -> None:
 def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a package for GPUs, with the programs of one objective in place of all."""
+    """Of a package for GPUs, with the programs of one objective and of one head in place of all."""
     # No kernels for CPUs in the programs.
     monkeypatch.setenv("ERNIE_GRAM_ONEDNN", "0")
     world = start_world("cpu")
@@ -133,7 +134,7 @@ def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
     monkeypatch.setattr(kernels, "start_world", lambda device: world)
     monkeypatch.setattr(kernels, "RUNGS", ("contiguous",))
     monkeypatch.setattr(kernels, "other_cases", lambda rungs: [])
-    monkeypatch.setattr("tasks.kernels.all_cases", lambda chosen, place: [])
+    monkeypatch.setattr("tasks.kernels.HEADS", {"regression": HEADS["regression"]})
     setup = Setup(tmp_path, quick=False, limit=0)
     register_kernels(replace=monkeypatch.setattr)
     kernels.kernels(setup)
@@ -142,4 +143,5 @@ def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
     expected = "no GPU kernel: gelu_grad float32 (contiguous, float32, plain: training)"
     with pytest.raises(Failed, match=f"^{re.escape(expected)}$"):
         kernels.kernels(setup)
-    assert setup.numbers["programs"] == num_programs == 2
+    # One pre-trains, one evaluates, one fine-tunes on a task, and one predicts.
+    assert setup.numbers["programs"] == num_programs == 4

@@ -11,9 +11,6 @@ from ernie_gram.kernels import attention as compiled
 from ernie_gram.kernels import blas
 from reader.system.compiled import numba
 from tests.ernie_gram.kernels.test_compiled import softmax, with_threads
-from tests.support import static_programs
-
-assert static_programs
 
 pytestmark = pytest.mark.skipif(not blas.is_available(), reason="no MKL in this Paddle")
 random = np.random.default_rng(1)

@@ -25,7 +25,9 @@ from ernie_gram.reporting.charts import (
 )
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 6000), (0, 1), (4.9, 10.3), (-3, 7), (0.00016, 0.001), (1e9, 3e9)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 6000), (0, 1), (4.9, 10.3), (-3, 7), (0.00016, 0.001), (1e9, 3e9), (10.3, 135.7)]
+)
 def test_linear_ticks_are_round_inside_and_neither_few_nor_many(low: float, high: float) -> None:
     ticks = linear_ticks(low, high)
     assert 3 <= len(ticks) <= MAX_TICKS

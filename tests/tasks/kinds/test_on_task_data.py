@@ -138,7 +138,7 @@ def test_gold_answers_come_back(name: str) -> None:
     folder = folder_of(name)
     task = TASKS[name]
     # The settings of a task limit the length of its answers.
-    config, _ = load_config(FinetuneConfig, ["--config", str(CONF / f"{name}.yaml")], "", "", {})
+    config, _ = load_config(FinetuneConfig, ["--config", str(CONF / f"{name}.yaml")])
     kind = kind_of(task, config.kind_settings)
     assert isinstance(kind, Span)
     for split in available_splits(task, folder):

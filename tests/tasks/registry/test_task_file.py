@@ -171,7 +171,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("{text_a: review, label: stars}", "[a]", r"columns: expected a map {value: column}, found \['a'\]"),
         ("train: train.tsv, ", "", "files: no labelled split 'train'"),
         ("{train: train.tsv, dev: [a.tsv, b.tsv], test: test.tsv}", "train.tsv", "files: expected `train: FILE`, `dev"),
-        (", dev:", ", dev/x:", "files: the split 'dev/x' has a /"),
+        (", dev:", ", dev/x:", "files: the split 'dev/x': leave out the /"),
         ("[test]", "[tset]", "unlabelled: there is no split 'tset' in `files`; did you mean test"),
         ("[a.tsv, b.tsv]", "3", "files.dev: expected a text, found 3"),
         ("[a.tsv, b.tsv]", "[]", r"files.dev: expected a text, or a list of texts, found \[\]"),

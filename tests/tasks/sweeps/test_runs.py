@@ -121,7 +121,7 @@ def test_the_settings_of_chinese_tasks_are_those_of_the_paper() -> None:
 def finished_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path, FinetuneRun, dict[str, Any]]:
     """Return a copy of a tiny task, a finished run of the copy in `folder`, and its result."""
     task, output = Path(shutil.copytree(tiny_task, folder / "task")), folder / "run"
-    config, _ = load_config(FinetuneConfig, options(task, output), "", "", {})
+    config, _ = load_config(FinetuneConfig, options(task, output))
     result = json.loads((finetuned / "result.json").read_text()) | {"settings": asdict(config)}
     write(output / "result.json", json.dumps(result))
     return task, FinetuneRun(output, {}, 1, LAUNCHER, (), config), result

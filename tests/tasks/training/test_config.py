@@ -18,7 +18,7 @@ CONF = ROOT / "conf" / "tasks"
 
 
 def load(*arguments: str) -> FinetuneConfig:
-    return load_config(FinetuneConfig, list(arguments), "finetune", "", {})[0]
+    return load_config(FinetuneConfig, list(arguments))[0]
 
 
 def test_every_task_of_the_registry_has_settings_and_every_settings_file_a_task() -> None:

@@ -25,7 +25,7 @@ HEADS |= {"mask_lm_trans_fc.w_0", "mask_lm_trans_layer_norm_scale"}
 
 
 def run_of(tiny_task: Path, output: Path, *more: str) -> Run:
-    config, _ = load_config(FinetuneConfig, options(tiny_task, output, *more), "finetune", "", {})
+    config, _ = load_config(FinetuneConfig, options(tiny_task, output, *more))
     return prepare(config)
 
 
