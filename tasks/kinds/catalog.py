@@ -21,7 +21,7 @@ KINDS: dict[str, type[Kind[Any, Any]]] = {
 
 
 def kind_of(task: Task, settings: KindSettings) -> Kind[Any, Any]:
-    """Return the kind of a task whose labels are known (see load.with_labels), with these settings."""
+    """Return the kind of a task whose labels are known (see load.labelled_by), with these settings."""
     return KINDS[task.kind](task, settings)
 
 

@@ -97,7 +97,7 @@ def logged(folder: Path, steps: range) -> Path:
 
 def test_runs_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, saved: list[Figure]) -> None:
     a, b, other = (logged(tmp_path / name, range(1, 3)) for name in ("a/model", "b/model", "other"))
-    plot_runs([a, b, other], tmp_path / "curve.png")
+    plot_runs([a, b, other, a], tmp_path / "curve.png")
     for axes in saved[0].axes:
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [str(a), str(b), "other"]
 
