@@ -81,6 +81,7 @@ class Model:
     Attributes:
         folder: the checkpoint or model folder that was read.
         notes: what was changed or left out while reading, one line each.
+        texts: the converter from text to token IDs.
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
             whether it reads pairs of texts (has_sentence_types).
@@ -95,10 +96,8 @@ class Model:
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
-        self._texts, self._lexicon = None, record.lexicon
-        if record.vocabulary is not None:
-            self._texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
-        self._record = record
+        self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
+        self._record, self._lexicon = record, record.lexicon
         self._layer: ModelLayer | None = None
 
     @classmethod
@@ -113,15 +112,8 @@ class Model:
         )
 
     @property
-    def texts(self) -> TextEncoder:
-        """The converter from text to token IDs. Raises InputError if the folder has no vocabulary."""
-        if self._texts is None:
-            raise InputError(f"{self.folder}: the model has no vocabulary; choose another model")
-        return self._texts
-
-    @property
     def units(self) -> UnitNames:
-        """The text of every class of the heads. Raises InputError if the folder has no vocabulary."""
+        """The text of every class of the heads."""
         return UnitNames(self.texts.vocabulary, self._lexicon)
 
     @property
@@ -164,9 +156,8 @@ class Model:
 
     def check_heads(self) -> None:
         """Raise InputError if the model cannot fill masks."""
-        if not self.has_heads or self._texts is None:
-            lacks = "vocabulary" if self.has_heads else "prediction heads"
-            raise InputError(f"{self.folder}: the model has no {lacks}, so it cannot fill masks; choose another model")
+        if not self.has_heads:
+            raise InputError(f"{self.folder}: the model has no prediction heads; choose another model")
 
     def prepare(self) -> None:
         """Load Paddle and the network now instead of at the first use."""
@@ -306,10 +297,10 @@ class ExportedModel(Model):
         self._description = description
         outputs, task, text = description.outputs, description.task, description.text
         if outputs not in (ENCODER, FILL_MASK):
-            raise InputError(f"{folder}: has {outputs} outputs, not those of a model; use tasks.FineTuned.load")
+            raise InputError(f"{folder}: has {outputs} outputs, not those of a model; give it to `ernie-gram predict`")
         self.folder, self.notes = folder, ()
         self._lexicon = Lexicon.load(folder / LEXICON) if task.get("has_ngrams") else None
-        self._texts = TextEncoder(
+        self.texts = TextEncoder(
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names

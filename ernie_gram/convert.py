@@ -36,7 +36,7 @@ def summary(model: Model) -> str:
         f"{counted(config.num_hidden_layers, 'layer')}, {config.hidden_size} wide, "
         f"{counted(config.num_attention_heads, 'head')}",
         f"{len(parameters)} parameters with {numbers:,} numbers",
-        "no vocabulary" if model.vocabulary is None else f"{len(model.vocabulary):,} tokens",
+        f"{len(model.vocabulary):,} tokens",
     ]
     if model.lexicon is not None:
         parts.append(counted(len(model.lexicon), "n-gram"))

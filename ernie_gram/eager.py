@@ -104,7 +104,7 @@ def load_layer(model: Model) -> ModelLayer:
         # LazyGuard: no memory and no start values. The second guard: Paddle would not use the same names twice.
         with paddle.LazyGuard(), paddle.utils.unique_name.guard():
             pretraining = None
-            if model.pretraining is not None and model.vocabulary is not None:
+            if model.pretraining is not None:
                 sizes = CorpusSizes(len(model.vocabulary), len(model.lexicon) if model.lexicon else 0)
                 pretraining = PretrainModel(prediction_config(model), sizes)
             layer = ModelLayer(model.config, rows, "pooled_fc.w_0" in arrays, pretraining)

@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 
 def check_exportable(model: Model, outputs: str) -> None:
-    """Raise InputError if a model has no vocabulary, or lacks the heads that these outputs need."""
-    if model.vocabulary is None:
-        raise InputError(f"{model.source}: has no vocabulary, so texts cannot be converted to token IDs")
+    """Raise InputError if a model lacks the heads that these outputs need."""
     if outputs == FILL_MASK and model.pretraining is None:
         raise InputError(f"{model.source}: has no prediction heads; use --outputs {ENCODER}")
 
@@ -55,7 +53,6 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     from ernie_gram.pretraining.sizes import CorpusSizes
 
     check_exportable(model, outputs)
-    assert model.vocabulary is not None
     config = prediction_config(model) if model.pretraining is not None else None
     tokens, lexicon = len(model.vocabulary), None
     if outputs == FILL_MASK:

@@ -42,7 +42,7 @@ TOPICS = {
         "study-tables": ("tasks.study_tables", "tables and figures of the results of a study"),
     },
     "Models": {
-        "convert": ("ernie_gram.convert", "convert a pre-trained model from and to six formats"),
+        "convert": ("ernie_gram.convert", "convert a pre-trained model to another format"),
         "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),
         "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
         "infer": ("ernie_gram.infer", "write the vectors of texts with an exported pre-trained model"),

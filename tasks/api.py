@@ -54,14 +54,15 @@ class FineTuned:
 
         Args:
             checkpoint: another checkpoint of the run.
-            precision: of matrix products, "float32" or "bfloat16". By default it is that of the training; a CPU
-                computes in float32 what was trained in float16.
+            precision: of matrix products, "float32" or "bfloat16". By default it is that of the training.
 
         Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged, and for a precision that
         an exported program does not have.
         """
         folder = Path(run)
         model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
+        for note in model.notes:
+            warnings.warn(note, stacklevel=2)
         if precision is not None:
             model = model.with_precision(precision)
         return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))

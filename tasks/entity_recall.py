@@ -29,7 +29,7 @@ from ernie_gram.distributed.world import start_world
 from ernie_gram.experiments.tables import markdown_table
 from ernie_gram.plot import image_format, new_figure, save_figure
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, counted
+from reader.errors import InputError, OneLineParser, counted, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_files, check_output_path, claimed_file
 from reader.system.progress import progress
@@ -99,6 +99,8 @@ def load_models(runs: Sequence[Path]) -> list[LoadedModel]:
         require(model.task.kind == TAGGING, str(run), f"{model.task.title} has no entities; give a task of {TAGGING}")
         same = (model.task.name, set(model.task.labels or ())) == (task.name, set(task.labels or ()))
         require(same, str(run), f"was fine-tuned on {model.task.title}, but {runs[0]} on {task.title}")
+        for note in model.notes:
+            print_note(note)
     return models
 
 

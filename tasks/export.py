@@ -27,7 +27,7 @@ from ernie_gram.formats.paddlenlp_config import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser, first_line, print_warning
+from reader.errors import OneLineParser, first_line, print_note, print_warning
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import claimed_new_folder
 from reader.system.progress import progress
@@ -140,6 +140,8 @@ def export(arguments: argparse.Namespace) -> None:
     finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print_warning)
     reason = f"{arguments.run} is an exported program; give the run that it was made from"
     require(finetuned.model is not None, "RUN", reason)
+    for note in finetuned.notes:
+        print_note(note)
     if arguments.to == PADDLENLP:
         with progress(f"writing {arguments.folder}"):
             lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)

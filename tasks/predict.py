@@ -22,7 +22,7 @@ from ernie_gram.distributed.launcher import start_ranks
 from ernie_gram.distributed.loading import forget_own_threads
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.build_options import parse_positive
-from reader.errors import OneLineParser, counted, first_line, print_warning
+from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
@@ -45,7 +45,7 @@ MAX_LISTED = 20
 
 EPILOG = """--input FILE is read in the form that --layout names:
   task   (default) like the task's own files: the same columns or keys, header and separators. Gold values are not
-         needed, and not read. If the task has folders of texts, FILE is such a folder
+         needed, and not read. If the task has folders of texts, FILE is a folder, without folders of classes
   lines  one text a line; for pairs, and for context and question, two of them with a tab between. No header
   json   JSON lines with the keys
 KEYS
@@ -189,6 +189,8 @@ def main() -> None:
         forget_own_threads()
         start_ranks(__file__, sys.argv[1:], arguments.processes)
     if RANK == 0:
+        for note in finetuned.notes:
+            print_note(note)
         print("\n".join(rows.report.lines(MAX_LISTED)), flush=True)
     features = finetuned.encode(rows.examples)
     world = start_world(arguments.device)

@@ -8,13 +8,16 @@ if __name__ == "__main__":
     run_command("tasks.run_finetune")
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from ernie_gram.config.loading import read_yaml
+from ernie_gram.config.loading import flatten, read_tree, read_yaml
 from ernie_gram.distributed.launcher import ENVIRONMENT, launch
-from reader.errors import InputError
+from reader.errors import InputError, OneLineParser
+from reader.system.installation import settings_file
 from tasks.reading.data_option import data_folder
 from tasks.registry.task_file import CONFIG, settings_of
+from tasks.training.config import FinetuneConfig
 
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
@@ -33,10 +36,8 @@ def main() -> None:
     if arguments[:1] in (["-h"], ["--help"]):
         print(USAGE.format(sys.argv[0], ENVIRONMENT))
         return
-    folder = data_folder()
-    data = ["--paths.data", str(folder)] if folder else []
     if arguments[:1] and arguments[0].startswith("-"):
-        arguments = [*data, *arguments]
+        first, others = [], arguments
     elif len(arguments) > 1 and not arguments[1].startswith("-"):
         task, model, *more = arguments
         settings = settings_of(task)
@@ -49,7 +50,16 @@ def main() -> None:
                 f"{CONFIG}: {task} has its own settings; begin your file with {' and '.join(lines)}, and give the file "
                 f"in place of {task}"
             )
-        arguments = [*settings, "--paths.model", model, *data, *more]
+        first, others = [*settings, "--paths.model", model], more
     else:
         raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")
-    launch("tasks.finetune", arguments)
+    launch("tasks.finetune", [*first, *data_options([*first, *others]), *others])
+
+
+def data_options(arguments: Sequence[str]) -> list[str]:
+    """Return the option for the folder that DATA names, unless the file of settings has `paths.data`."""
+    parser = OneLineParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(CONFIG)
+    file, folder = parser.parse_known_args(arguments)[0].config, data_folder()
+    tree = read_tree(FinetuneConfig, settings_file(Path(file)), {}) if file and folder else {}
+    return [] if folder is None or "paths.data" in flatten(tree) else ["--paths.data", str(folder)]

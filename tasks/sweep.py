@@ -87,17 +87,18 @@ def markdown(finished: Finished) -> str:
         varied: spread_of([result["score"] for result in results], metric.direction)
         for varied, results in groups.items()
     }
+    form = ".4g" if metric.unit == "none" else ".2f"
     better = max if metric.direction == "max" else min
     best = better(spreads, key=lambda varied: spreads[varied].median)
     names = list(dict.fromkeys(name for _, result in finished for name in scores_of(result)))
     rows = []
     for varied, results in groups.items():
         spread = spreads[varied]
-        median = f"**{spread.median:.2f}**" if varied == best else f"{spread.median:.2f}"
-        others = [f"{value:.2f}" for value in (spread.best, spread.worst)]
-        others.append(f"{spread.deviation:.2f}" if spread.seeds > 1 else MISSING)
+        median = f"**{spread.median:{form}}**" if varied == best else f"{spread.median:{form}}"
+        others = [f"{value:{form}}" for value in (spread.best, spread.worst)]
+        others.append(f"{spread.deviation:{form}}" if spread.seeds > 1 else MISSING)
         found = [[result[name] for result in results if name in result] for name in names]
-        medians = [f"{spread_of(values).median:.2f}" if values else MISSING for values in found]
+        medians = [f"{spread_of(values).median:{form}}" if values else MISSING for values in found]
         rows.append([*(value for _, value in varied), str(spread.seeds), median, *others, *medians])
     head = [*first.varied, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in names)]
     splits = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
@@ -106,15 +107,15 @@ def markdown(finished: Finished) -> str:
         f"the splits {splits}{'' if metric.unit == 'none' else ', in percent'}."
     )
     best_run = better(finished, key=lambda pair: pair[1]["score"])[0].name
-    return "\n".join([title, "", *markdown_table(head, rows), "", _summary(best, spreads[best], best_run)]) + "\n"
+    return "\n".join([title, "", *markdown_table(head, rows), "", _summary(best, spreads[best], best_run, form)]) + "\n"
 
 
-def _summary(varied: tuple[tuple[str, str], ...], spread: Spread, best_run: str) -> str:
+def _summary(varied: tuple[tuple[str, str], ...], spread: Spread, best_run: str, form: str) -> str:
     """Return the best combination, the effect of the seed, and the best run."""
     shown = ", ".join(f"{key} {value}" for key, value in varied)
-    deviation = f" (deviation {spread.deviation:.2f})" if spread.seeds > 1 else ""
+    deviation = f" (deviation {spread.deviation:{form}})" if spread.seeds > 1 else ""
     return (
-        f"Best median: {spread.median:.2f} over {counted(spread.seeds, 'seed')}{deviation}"
+        f"Best median: {spread.median:{form}} over {counted(spread.seeds, 'seed')}{deviation}"
         f"{f' with {shown}' if shown else ''}. Best run: {best_run}."
     )
 

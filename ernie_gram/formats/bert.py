@@ -27,14 +27,13 @@ from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
     assembled,
-    lost_vocabulary,
+    read_vocabulary,
     tokenizer_settings,
-    wordpiece_of,
+    vocabulary_obstacles,
     write_vocabulary,
 )
 from reader.errors import InputError
 from reader.tokenization.vocabulary import Vocabulary
-from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NAME = "bert"
@@ -87,7 +86,7 @@ def read(folder: Path) -> Model:
 
 def cannot_hold(model: Model) -> list[Obstacle]:
     """Return what a BERT cannot hold of a model."""
-    found = [*lost_heads(model), *lost_vocabulary(model.vocabulary), *width_obstacles(model.config, "BERT")]
+    found = [*lost_heads(model), *vocabulary_obstacles(model.vocabulary), *width_obstacles(model.config, "BERT")]
     if model.config.use_relative_position and model.parameters[RELATIVE].any():
         found.append(Obstacle("relative position: BERT has no bias by distance, so the outputs change"))
     return found
@@ -107,15 +106,13 @@ def write(model: Model, folder: Path, name: str) -> None:
         **bert_settings(config, len(arrays["word_embedding"])),
         "position_embedding_type": "absolute",
         **({} if config.use_sentence_embedding else {SEGMENTS_KEY: False}),
+        "pad_token_id": model.vocabulary.pad,
     }
-    vocabulary = wordpiece_of(model.vocabulary)
-    if vocabulary is not None:
-        settings["pad_token_id"] = vocabulary.pad
-        rules = {"strip_accents": None, "tokenize_chinese_chars": True}
-        tokenizer = tokenizer_settings(vocabulary, "BertTokenizer", config.max_position_embeddings)
-        write_settings(folder / TOKENIZER_SETTINGS, tokenizer | rules)
-        write_vocabulary(vocabulary, folder)
     write_settings(folder / CONFIG, settings)
+    rules = {"strip_accents": None, "tokenize_chinese_chars": True}
+    tokenizer_config = tokenizer_settings(model.vocabulary, "BertTokenizer", config.max_position_embeddings)
+    write_settings(folder / TOKENIZER_SETTINGS, tokenizer_config | rules)
+    write_vocabulary(model.vocabulary, folder)
 
 
 def _is_bert(settings: dict[str, Any]) -> bool:
@@ -126,10 +123,10 @@ def _is_bert(settings: dict[str, Any]) -> bool:
     return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
 
 
-def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
-    """Return the vocabulary in a folder, or None, and notes on how our tokenizer differs from the folder's.
+def _read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
+    """Return the vocabulary in a folder, and notes on how our tokenizer differs from the folder's.
 
-    Raises InputError if a file is damaged, or if it is the tokenizer of another kind of model.
+    Raises InputError if a file is missing or damaged, or if it is the tokenizer of another kind of model.
     """
     tokenizer = read_json(folder / TOKENIZER, MAX_TOKENIZER_BYTES) if (folder / TOKENIZER).is_file() else {}
     settings = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
@@ -146,17 +143,18 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
             notes.append(
                 f"the folder's tokenizer: {key} is {value}, but ours works as with {usual}: token IDs may differ"
             )
-    if (folder / VOCABULARY).is_file():
-        vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
-    elif tokenizer:
+    if tokenizer and not (folder / VOCABULARY).is_file():
         vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
     else:
-        return None, ()
+        vocabulary = read_vocabulary(folder, lowercase)
     added = set(read_json(folder / ADDED_TOKENS)) if (folder / ADDED_TOKENS).is_file() else set()
+    entries = tokenizer.get("added_tokens")
+    for entry in entries if isinstance(entries, list) else []:
+        added |= {entry["content"]} if isinstance(entry, dict) and isinstance(entry.get("content"), str) else set()
     if unread := sorted(added - {*vocabulary.tokens}):
         more = f" and {len(unread) - MAX_LISTED} more" if len(unread) > MAX_LISTED else ""
         listed = ", ".join(unread[:MAX_LISTED])
-        notes.append(f"{ADDED_TOKENS}: not read, and lost: {listed}{more}; token IDs may differ")
+        notes.append(f"added tokens, which are not read: {listed}{more}; token IDs may differ")
     return vocabulary, tuple(notes)
 
 
@@ -173,6 +171,8 @@ def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> V
     # Old files do not name the type.
     if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece" or not isinstance(ids, dict):
         raise InputError(f"{source}: not a WordPiece tokenizer; put the model's {VOCABULARY} there")
+    if model.get("continuing_subword_prefix", "##") != "##":
+        raise InputError(f"{source}: continuing_subword_prefix is not ##; only BERT's own can be read")
     if any(type(number) is not int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
         raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
     return WordPieceVocabulary(sorted(ids, key=ids.__getitem__), lowercase, source)

@@ -117,7 +117,7 @@ def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: boo
     if (
         names
         and not (holds_token_head and has_token_head(model))
-        and not (model.pretraining is None and keeps_transform)
+        and not (model.pretraining is None and keeps_transform and model.config.out_emb_size)
     ):
         keeps = keeps_transform and model.config.out_emb_size
         kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps else ""

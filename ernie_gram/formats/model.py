@@ -45,7 +45,7 @@ class Model:
         format: name of the format of `source`.
         config: the shape of the encoder.
         parameters: float32 arrays under the names of the static model (see parameters.py): encoder, pooler, heads.
-        vocabulary: the tokens; None if the folder has no vocabulary.
+        vocabulary: the tokens.
         lexicon: the n-grams that follow the tokens in the classes of the heads; None if the model has no n-grams.
         pretraining: the resolved pre-training configuration that the prediction heads belong to, as nested dicts; None
             if there are no prediction heads.
@@ -57,7 +57,7 @@ class Model:
     format: str
     config: ModelConfig
     parameters: Arrays
-    vocabulary: Vocabulary | None = None
+    vocabulary: Vocabulary
     lexicon: Lexicon | None = None
     pretraining: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()

@@ -67,11 +67,9 @@ def _summary(model: Model, numbers: int) -> str:
     text = (
         f"An ERNIE-Gram encoder of {config.num_hidden_layers} layers, width {config.hidden_size} and "
         f"{config.num_attention_heads} attention heads; {numbers:,} numbers. Converted from a folder in the format "
-        f"`{model.format}`."
+        f"`{model.format}`. Vocabulary: {len(vocabulary):,} tokens ({vocabulary.kind}), "
     )
-    if vocabulary is not None:
-        folding = "lower case, without accents" if vocabulary.lowercase else "with case and accents"
-        text += f" Vocabulary: {len(vocabulary):,} tokens ({vocabulary.kind}), {folding}."
+    text += "lower case, without accents." if vocabulary.lowercase else "with case and accents."
     if model.lexicon is not None:
         text += f" It was pre-trained to predict {len(model.lexicon):,} n-grams beside the tokens."
     return text

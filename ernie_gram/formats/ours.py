@@ -17,12 +17,12 @@ from typing import Any
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
 from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
-from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
+from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
-from ernie_gram.formats.vocabularies import NO_VOCABULARY, check_vocabulary, read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary, write_vocabulary
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
@@ -56,28 +56,20 @@ def read(folder: Path) -> Model:
     pretraining = _pretraining(settings, source)
     training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
-    if vocabulary is not None:
-        check_vocabulary(vocabulary, config.vocab_size, folder)
-    elif pretraining is not None and is_explicit(pretraining):
-        raise InputError(f"{folder}: the model predicts n-grams, but the folder has no vocabulary; put it there")
+    check_vocabulary(vocabulary, config.vocab_size, folder)
     lexicon = _lexicon(folder, vocabulary)
     num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
     weights = folder / WEIGHTS
     stored = read_arrays(weights)
     shapes = {name: values.shape for name, values in stored.arrays.items()}
-    # The number of tokens; unknown without a vocabulary, but no more than the embedding has rows.
-    tokens = min(sum(shapes.get(HEAD_BIAS, ())), config.vocab_size) if vocabulary is None else len(vocabulary)
-    check_own_parameters(shapes, config, pretraining, tokens + num_ngrams, str(weights))
+    check_own_parameters(shapes, config, pretraining, len(vocabulary) + num_ngrams, str(weights))
     check_numbers(stored.arrays, str(weights))
-    notes = stored.notes if vocabulary is not None else (*stored.notes, NO_VOCABULARY)
-    return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
+    return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training)
 
 
 def write(model: Model, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
-    settings = settings_of(model.config)
-    if model.vocabulary is not None:
-        settings[LOWERCASE] = model.vocabulary.lowercase
+    settings = settings_of(model.config) | {LOWERCASE: model.vocabulary.lowercase}
     if model.pretraining is not None:
         settings[PRETRAINING] = {key: model.pretraining[key] for key in PREDICTION_SECTIONS if key in model.pretraining}
     if model.training is not None:
@@ -105,7 +97,7 @@ def _pretraining(settings: dict[str, Any], source: str) -> dict[str, Any] | None
     return found
 
 
-def _lexicon(folder: Path, vocabulary: Vocabulary | None) -> Lexicon | None:
+def _lexicon(folder: Path, vocabulary: Vocabulary) -> Lexicon | None:
     """Return the lexicon in a folder, or None if it has none; raises InputError if it does not fit the vocabulary."""
     path = folder / LEXICON
     if not path.is_file() and not info_path(path).is_file():
@@ -114,7 +106,7 @@ def _lexicon(folder: Path, vocabulary: Vocabulary | None) -> Lexicon | None:
         lexicon = Lexicon.load(path)
     except (ValueError, IndexError) as error:
         raise InputError(f"{path}: damaged: {error}") from error
-    if vocabulary is None or lexicon.info.vocabulary != vocabulary.fingerprint:
+    if lexicon.info.vocabulary != vocabulary.fingerprint:
         raise InputError(f"{path}: was made with another vocabulary than the one in the folder")
     if lexicon.info.han not in SEGMENTERS:
         raise InputError(f"{info_path(path)}: han: {lexicon.info.han!r} is not one of {', '.join(SEGMENTERS)}")

@@ -46,11 +46,11 @@ from ernie_gram.formats.vocabularies import (
     read_vocabulary,
     special_tokens,
     tokenizer_settings,
+    vocabulary_obstacles,
     write_vocabulary,
 )
 from ernie_gram.model import exact_relative_position
 from reader.errors import InputError
-from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NAME = "paddlenlp"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
@@ -106,9 +106,7 @@ def cannot_hold(model: Model) -> list[Obstacle]:
     """
     config, found = model.config, lost_heads(model, holds_token_head=False)
     found += width_obstacles(config, "PaddleNLP's ErnieGramModel")
-    if not isinstance(model.vocabulary, WordPieceVocabulary):
-        kind = "without vocabulary" if model.vocabulary is None else f"with a vocabulary of {model.vocabulary.kind}"
-        found.append(Obstacle(f"a model {kind}: PaddleNLP's ErnieGramTokenizer reads WordPiece only", is_loss=False))
+    found += vocabulary_obstacles(model.vocabulary)
     if needs_mask(model):
         found.append(
             Obstacle(
@@ -142,7 +140,6 @@ def write(
         different: what else PaddleNLP does differently, for the card; one sentence each.
     """
     vocabulary, config = model.vocabulary, model.config
-    assert isinstance(vocabulary, WordPieceVocabulary), "see cannot_hold"
     held = {name: values for name, values in held_parameters(model).items() if name not in TOKEN_HEAD}
     arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=True)
     if head is not None:

@@ -6,6 +6,7 @@ the best model.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import model_config
 from ernie_gram.formats.untrusted.json_file import read_json
+from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
@@ -54,15 +56,16 @@ def read(folder: Path) -> Model:
         _section(state.config, section, path)
     rows = settings.get("vocab_size") or len(vocabulary)
     config = model_config({**settings, "vocab_size": rows}, str(path))
-    arrays, source = checkpoint.load_model(path), str(path / checkpoint.MODEL)
+    stored, source = read_arrays(path / checkpoint.MODEL), str(path / checkpoint.MODEL)
     classes = len(vocabulary) + (len(lexicon) if lexicon and is_explicit(state.config) else 0)
     check_own_parameters(
-        {name: np.shape(values) for name, values in arrays.items()}, config, pretraining, classes, source
+        {name: np.shape(values) for name, values in stored.arrays.items()}, config, pretraining, classes, source
     )
-    check_numbers(arrays, source)
+    check_numbers(stored.arrays, source)
     # Later evaluations are of other parameters.
     training = _training(run, state.config, path, last_evaluation(run, state.step))
-    return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
+    notes = (*notes, *stored.notes)
+    return Model(path, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
@@ -121,7 +124,9 @@ def _training(run: Path, config: dict[str, Any], path: Path, evaluation: Record 
     settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
     if "max_steps" in trainer:
         settings["trainer"] = {"max_steps": trainer["max_steps"]}
-    scores = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
+    # JSON has no infinite numbers, which a diverged run has logged.
+    numbers = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
+    scores = {key: value for key, value in numbers.items() if math.isfinite(value)}
     task = Path(str(config.get("task") or "")).stem
     if task and "score" in scores:
         scores = {_name_of_score(run): scores.pop("score"), **scores}

@@ -27,13 +27,7 @@ from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
-from ernie_gram.formats.vocabularies import (
-    assembled,
-    lost_vocabulary,
-    read_vocabulary,
-    wordpiece_of,
-    write_vocabulary,
-)
+from ernie_gram.formats.vocabularies import assembled, read_vocabulary, vocabulary_obstacles, write_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError
 
@@ -78,7 +72,7 @@ def cannot_hold_dygraph(model: Model) -> list[Obstacle]:
 def cannot_hold_static(model: Model, keeps_transform: bool = True) -> list[Obstacle]:
     """Return what the static layout cannot hold of a model."""
     config = model.config
-    found = [*lost_heads(model, keeps_transform=keeps_transform), *lost_vocabulary(model.vocabulary)]
+    found = [*lost_heads(model, keeps_transform=keeps_transform), *vocabulary_obstacles(model.vocabulary)]
     found += epsilon_losses(config, "upstream", LAYER_NORM_EPS)
     if config.feed_forward_size != 4 * config.hidden_size:
         found.append(Obstacle(f"intermediate_size {config.feed_forward_size}: upstream has 4 x hidden_size", False))
@@ -114,10 +108,8 @@ def write_dygraph(model: Model, folder: Path, name: str) -> None:
 def _write_settings(model: Model, folder: Path, settings: dict[str, Any]) -> None:
     """Write ernie_config.json, with `settings` beside those of the model, and the vocabulary."""
     kept = {key: value for key, value in settings_of(model.config).items() if key not in NOT_UPSTREAM}
-    vocabulary = wordpiece_of(model.vocabulary)
-    lowercase = {} if vocabulary is None else {LOWERCASE: vocabulary.lowercase}
-    write_settings(folder / CONFIG, kept | lowercase | settings)
-    write_vocabulary(vocabulary, folder)
+    write_settings(folder / CONFIG, kept | {LOWERCASE: model.vocabulary.lowercase} | settings)
+    write_vocabulary(model.vocabulary, folder)
 
 
 STATIC = Format(

@@ -12,22 +12,21 @@ from ernie_gram.formats.settings import LOWERCASE
 from reader.errors import InputError
 from reader.system.atomic_files import write_atomically
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
-from reader.tokenization.vocabulary_file import load_vocabulary, vocabulary_in
+from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary, vocabulary_in
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
-NO_VOCABULARY = "no vocabulary in the folder: the model can be converted, but cannot read text"
 
-
-def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary | None:
-    """Return the vocabulary in a folder, or None if it has none; raises InputError if the file is damaged."""
+def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary:
+    """Return the vocabulary in a folder; raises InputError if it is missing or damaged."""
     path = vocabulary_in(folder)
-    return load_vocabulary(path, lowercase) if path else None
+    if path is None:
+        raise InputError(f"{folder}: has no vocabulary; put the model's {' or '.join(FILE_NAMES)} there")
+    return load_vocabulary(path, lowercase)
 
 
-def write_vocabulary(vocabulary: Vocabulary | None, folder: Path) -> None:
-    """Write the file of a vocabulary, if there is one."""
-    if vocabulary is not None:
-        write_atomically(folder / vocabulary.file_name, vocabulary.content)
+def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
+    """Write the file of a vocabulary."""
+    write_atomically(folder / vocabulary.file_name, vocabulary.content)
 
 
 def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int) -> dict[str, Any]:
@@ -41,20 +40,15 @@ def special_tokens() -> dict[str, str]:
     return {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
 
 
-def lost_vocabulary(vocabulary: Vocabulary | None) -> list[Obstacle]:
-    """Return what is lost of a vocabulary in a format that has WordPiece only."""
-    if vocabulary is None or isinstance(vocabulary, WordPieceVocabulary):
+def vocabulary_obstacles(vocabulary: Vocabulary) -> list[Obstacle]:
+    """Return an obstacle unless the vocabulary is WordPiece, the only kind of other software."""
+    if isinstance(vocabulary, WordPieceVocabulary):
         return []
-    return [Obstacle(f"the vocabulary ({vocabulary.kind}): only WordPiece vocabularies (vocab.txt) can be held")]
-
-
-def wordpiece_of(vocabulary: Vocabulary | None) -> Vocabulary | None:
-    """Return the vocabulary if it is WordPiece, or else None."""
-    return vocabulary if isinstance(vocabulary, WordPieceVocabulary) else None
+    return [Obstacle(f"a vocabulary of {vocabulary.kind}: only WordPiece ({WordPieceVocabulary.file_name})", False)]
 
 
 def assembled(
-    folder: Path, format_name: str, loaded: Loaded, vocabulary: Vocabulary | None, notes: tuple[str, ...] = ()
+    folder: Path, format_name: str, loaded: Loaded, vocabulary: Vocabulary, notes: tuple[str, ...] = ()
 ) -> Model:
     """Return the model in a folder of another project: an encoder and at most a head over tokens.
 
@@ -62,15 +56,11 @@ def assembled(
     Raises InputError if the vocabulary or the head does not fit the token embedding.
     """
     notes = (*loaded.notes, *notes)
-    if vocabulary is None:
-        notes = (*notes, NO_VOCABULARY)
-    else:
-        check_vocabulary(vocabulary, len(loaded.arrays["word_embedding"]), folder)
+    check_vocabulary(vocabulary, len(loaded.arrays["word_embedding"]), folder)
     arrays = dict(loaded.arrays)
     if HEAD_BIAS not in arrays:
         return Model(folder, format_name, loaded.config, arrays, vocabulary, notes=notes)
-    classes, rows = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"])
-    tokens = classes if vocabulary is None else len(vocabulary)
+    classes, rows, tokens = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"]), len(vocabulary)
     if not tokens <= classes <= rows:
         raise InputError(
             f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "

@@ -40,7 +40,6 @@ def export(setup: Setup) -> str:
 
 def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict[str, float]:
     """Export a model, and return for each output the largest difference, relative to its largest value."""
-    assert model.vocabulary is not None
     tokens, ngrams = len(model.vocabulary), len(model.lexicon or ())
     if outputs == ENCODER:
         program = build_encoder(model.config, model.config.vocab_size or tokens)

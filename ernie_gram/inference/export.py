@@ -81,7 +81,7 @@ def export_program(
 
     Args:
         program: without dropout; built from batch fields.
-        model: has all parameters of the program, and a vocabulary.
+        model: has all parameters of the program.
         outputs, task: see Description; max_tokens, segmenter: see TextSettings.
         fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
         lexicon: the n-grams among the classes of the fetches; None if there are none.
@@ -92,7 +92,6 @@ def export_program(
     check_new_folder(folder)
     assert list(fetches) == list(program.fetches)
     vocabulary = model.vocabulary
-    assert vocabulary is not None
     text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter)
     feed_specs = tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in program.feeds)
     fetch_specs = tuple(ArraySpec(name, shape, "float32") for name, shape in fetches.items())

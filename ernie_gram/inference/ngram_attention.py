@@ -91,11 +91,13 @@ def pooled(found: Sequence[InsideAttention]) -> InsideAttention:
 def phrase_spans(texts: TextEncoder, text: str, phrases: Sequence[str]) -> list[TokenSpan]:
     """Return every occurrence of phrases as whole words of a text, in the order of the text.
 
-    Raises InputError for a phrase that does not occur.
+    Raises InputError for a phrase that does not occur, or that the vocabulary cannot spell.
     """
     ids, spans = texts.encode((text,)).ids.tolist(), set[TokenSpan]()
     for phrase in phrases:
         wanted = texts.encode((phrase,)).ids[1:-1].tolist()
+        if texts.vocabulary.unk in wanted:
+            raise InputError(f"{phrase!r} has a character outside of the vocabulary, so its place cannot be found")
         starts = range(1, len(ids) - len(wanted))
         found = {
             TokenSpan(start, start + len(wanted))

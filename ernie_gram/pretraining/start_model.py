@@ -137,17 +137,14 @@ def check_vocabulary(model: Model, corpus: Corpus) -> None:
 
     A corpus's lexicon has the corpus's vocabulary, so this refuses a lexicon of another vocabulary too.
     """
-    source = model.source
-    require(model.vocabulary is not None, "paths.start", f"{source} has no vocabulary; put its vocab.txt there")
-    assert model.vocabulary is not None
     if model.vocabulary.fingerprint == corpus.info.vocabulary:
         return
     difference = _difference(model.vocabulary, corpus.vocabulary)
     require(
         False,
         "paths.start",
-        f"{source} has another vocabulary than {corpus.path}: {difference}; build the lexicon and the corpus with the "
-        "vocabulary of the model",
+        f"{model.source} has another vocabulary than {corpus.path}: {difference}; build the lexicon and the corpus "
+        "with the vocabulary of the model",
     )
 
 

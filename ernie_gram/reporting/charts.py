@@ -47,11 +47,12 @@ class Reference(NamedTuple):
     value: float
 
 
-def thinned(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
-    """Return at most `limit` of some points, evenly spread, the first and the last among them."""
+def thinned(points: Sequence[Point], best: float | None = None, limit: int = MAX_POINTS) -> list[Point]:
+    """Return `limit` of some points, evenly spread, with the first, the last and that of the step `best`."""
     if len(points) <= limit:
         return list(points)
-    return [points[round(i * (len(points) - 1) / (limit - 1))] for i in range(limit)]
+    kept = {round(i * (len(points) - 1) / (limit - 1)) for i in range(limit)}
+    return [point for i, point in enumerate(points) if i in kept or point[0] == best]
 
 
 def linear_ticks(low: float, high: float, whole: bool = False) -> list[float]:
@@ -123,7 +124,8 @@ def chart(
         return math.isfinite(value) and (value > 0 or not is_log)
 
     curves = [
-        each._replace(points=thinned([(step, scale * y) for step, y in each.points if drawable(y)])) for each in series
+        each._replace(points=thinned([(step, scale * y) for step, y in each.points if drawable(y)], each.best))
+        for each in series
     ]
     curves = [each for each in curves if each.points]
     lines = [Reference(each.label, scale * each.value) for each in references if drawable(each.value)]

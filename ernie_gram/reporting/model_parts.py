@@ -25,9 +25,11 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
     run of each group, each of which is loaded once.
     """
     runs = {group.label: group.runs[0] for group in groups}
-    evaluated = next((run for run in runs.values() if run.settings.get("paths.held_out")), None)
-    if evaluated is None:
+    with_text = [run for run in runs.values() if run.settings.get("paths.held_out")]
+    if not with_text:
         return [], ["no filled masks: the runs have no held-out corpus"]
+    # The held-out corpus of another run may have no lexicon.
+    evaluated = next((run for run in with_text if run.settings.get("objective.masking") == "explicit"), with_text[0])
     held_out = evaluated.settings["paths.held_out"]
     try:
         corpus = Corpus(Path(str(held_out)))
@@ -46,11 +48,17 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
         for label, run in runs.items():
             try:
                 model = Model.load(run.folder)
+                notes += [f"{run.name}: {note}" for note in model.notes]
                 columns[label] = masks.filled(model, corpus, sentences)
-                maps.append(attention_map.attention_map(model, text_of(corpus, read.units), lexicon, label))
             except InputError as error:
                 notes.append(f"{run.name}: no filled masks: {error}")
-            phase.advance(1)
+                continue
+            finally:
+                phase.advance(1)
+            try:
+                maps.append(attention_map.attention_map(model, text_of(corpus, read.units), lexicon, label))
+            except InputError as error:
+                notes.append(f"{run.name}: no attention: {error}")
     if not columns:
         return [], notes
     shown = [

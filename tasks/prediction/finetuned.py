@@ -12,7 +12,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, load_description
+from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, load_description
 from ernie_gram.run.run_folder import RESULT
 from reader.errors import InputError
 from reader.system.progress import progress
@@ -52,6 +52,11 @@ class LoadedModel:
     def task(self) -> Task:
         """The task, with its labels."""
         return self.description.task
+
+    @property
+    def notes(self) -> list[str]:
+        """What was changed or passed over while reading, one line each, with the folder's name."""
+        return [f"{self.source}: {note}" for note in self.model.notes] if self.model else []
 
     @property
     def kind(self) -> Kind[Any, Any]:
@@ -95,14 +100,14 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
         require(checkpoint is None, "--checkpoint", f"{run} is an exported program and has none; leave it out")
         exported = load_description(run)
         if exported.outputs != TASK_SCORES:
-            raise InputError(f"{run}: has {exported.outputs} outputs, not those of a task; use ernie-gram infer")
+            command = "fill-mask" if exported.outputs == FILL_MASK else "infer"
+            raise InputError(f"{run}: has {exported.outputs} outputs, not those of a task; use ernie-gram {command}")
         description, model = read_description(run), None
         vocabulary = load_vocabulary(run / exported.text.vocabulary, exported.text.lowercase)
     else:
         description, model = read_description(run), read_model(_checkpoint_of(run, checkpoint) if checkpoint else run)
         if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
-        assert model.vocabulary is not None, "runs keep their vocabulary"
         vocabulary = model.vocabulary
     return LoadedModel(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
 

@@ -68,6 +68,9 @@ def task_layout(task: Task) -> Layout:
     """Return the layout of the task's files without gold values. A column or key `id`, if there is one, has the IDs."""
     sources = (source for name in task.submission_splits for source in task.splits[name].sources)
     layout = next((source.layout for source in sources if source.layout), task.layout)
+    if isinstance(layout, Table):
+        # Every row of the user's has an answer, or is named as a bad one.
+        layout = replace(layout, omit_short_rows=False)
     if isinstance(layout, JsonLines) or (isinstance(layout, Table) and _has_names(layout)):
         return replace(layout, columns={"id": "id", **layout.columns})
     return layout
@@ -76,8 +79,8 @@ def task_layout(task: Task) -> Layout:
 def _has_names(layout: Table) -> bool:
     """Return whether the columns of a table may have names."""
     columns = chain.from_iterable(map(single_columns, layout.columns.values()))
-    is_named = layout.names is not None or any(isinstance(column, str) for column in columns)
-    return layout.header == "yes" or (layout.header == "auto" and is_named)
+    is_named = any(isinstance(column, str) for column in columns)
+    return layout.header == "yes" or layout.names is not None or (layout.header == "auto" and is_named)
 
 
 def plain_values(task: Task) -> list[str]:

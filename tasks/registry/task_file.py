@@ -111,6 +111,8 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
     if "metric" not in tree:
         raise InputError("metric: is missing")
     name = _text(tree.get("name", default_name), "name")
+    if "/" in name:
+        raise InputError(f"name: {name!r}: leave out the /; folders of runs and files of predictions have this name")
     defaults = {"name": name, "title": name, "metric": _text(tree["metric"], "metric")}
     splits = _splits(tree.get("files"), _labels(tree.get("unlabelled", []), "unlabelled"))
     fields = {**defaults, **fields}

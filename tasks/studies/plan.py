@@ -233,7 +233,8 @@ def _model_digest(model: Path | None) -> str:
 def _settings(config: Any) -> dict[str, Any]:
     """Return the settings that can change a result and are not the defaults, as flat `section.key: value`.
 
-    Without defaults, so that earlier results of a study remain valid when this project gets a new setting.
+    Without defaults, so that earlier results of a study remain valid when this project gets a new setting; and without
+    the path of a custom task, the digest of whose file is among the data.
     """
     defaults = flatten(asdict(type(config)()))
     kept = [f"trainer.{key}" for key in TRAINER] if isinstance(config, PretrainConfig) else []
@@ -241,4 +242,5 @@ def _settings(config: Any) -> dict[str, Any]:
         key: value
         for key, value in flatten(asdict(config)).items()
         if value != defaults[key] and (key in kept or not key.startswith(("paths.", "trainer.")))
+        if not (key == "task" and is_settings_file(value))
     }

@@ -126,7 +126,7 @@ def plan(
     """Return the runs of a sweep, seed by seed, so that an unfinished sweep has results for all combinations.
 
     Args:
-        task: the name of a task, with settings in conf/tasks, or the YAML file of a custom task.
+        task: the name of a task, with settings in conf/tasks, or the YAML file of a custom task or of settings.
         grid: values of the settings that vary.
         overrides: options for every run.
         prefix: the beginning of the names of the folders.
@@ -137,7 +137,7 @@ def plan(
         require(f"--{key}" not in OWN, key, "cannot vary; this command sets it")
         require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
-    find_task(task)
+    find_task(_config(task, tuple(overrides)).task)
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):

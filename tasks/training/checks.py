@@ -25,7 +25,6 @@ NO_VALUE = "none"
 
 def check_model(config: FinetuneConfig, model: Model) -> None:
     """Raise InputError unless a model can be fine-tuned with these settings."""
-    require(model.vocabulary is not None, "paths.model", f"{model.source} has no vocabulary; put its vocab.txt there")
     positions = len(model.parameters["pos_embedding"])
     require(
         config.input.max_seq_len <= positions,
@@ -91,7 +90,7 @@ def _parts(item: Any) -> Sequence[Any]:
     """Return the answers or tags that are one value of a metric, or else the value itself."""
     if isinstance(item, Mapping):
         return [json.dumps(item, ensure_ascii=False) if item else NO_VALUE]
-    return item if isinstance(item, list | tuple) else [item]
+    return (item or [NO_VALUE]) if isinstance(item, list | tuple) else [item]
 
 
 def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:

@@ -238,7 +238,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     require(bool(config.paths.data), "paths.data", "must be given: the folder with the files of the task")
     model = read_model(Path(config.paths.model))
     check_model(config, model)
-    assert model.vocabulary is not None
     data = Path(config.paths.data)
     tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
 
@@ -315,8 +314,7 @@ def _task_identity(task: Task) -> Identity:
 
 
 def model_identity(model: Model) -> Identity:
-    """Return digests of a model that has a vocabulary."""
-    assert model.vocabulary is not None
+    """Return digests of a model."""
     lexicon = _needed_lexicon(model)
     return {
         "model": digest_of(model.parameters),

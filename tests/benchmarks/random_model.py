@@ -57,7 +57,6 @@ def main() -> None:
         write_random_model(load_vocabulary(arguments.vocabulary, True), arguments.folder, seed=arguments.seed)
         return
     model = read_model(arguments.like)
-    assert model.vocabulary is not None
     rows = len(encoder_parameters(model)["word_embedding"])
     config = replace(model.config, vocab_size=rows)
     write_random_model(model.vocabulary, arguments.folder, config, arguments.seed)

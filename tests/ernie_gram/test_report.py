@@ -115,6 +115,18 @@ def test_models_that_cannot_read_the_sentences_are_noted(finished: Path, tmp_pat
     assert done.stderr.startswith("note: without: no filled masks: ")
     assert done.stderr.count("\n") == 1
     assert "Filled masks" not in page.text
+    # The sentences are those of a run with explicit masking, whichever comes first.
+    contiguous = made_run(
+        tmp_path / "contiguous",
+        perplexities(50.0, 60.0),
+        paths={"held_out": str(tmp_path / "moved")},
+        objective={"masking": "contiguous"},
+    )
+    shutil.copy(finished / "vocab.txt", contiguous / "vocab.txt")
+    page, done = report(tmp_path, contiguous, finished, examples=1)
+    assert done.stderr.startswith("note: contiguous: no filled masks: ")
+    assert done.stderr.count("\n") == 1
+    assert "Filled masks" in page.text
     other = made_run(tmp_path / "other", perplexities(50.0, 60.0), paths={"held_out": str(tmp_path / "moved")})
     _, done = report(tmp_path, other, examples=1)
     assert f"note: no filled masks: {tmp_path / 'moved'}: no corpus there" in done.stderr

@@ -119,6 +119,18 @@ def test_data_that_are_unlikely_to_be_meant_give_a_warning_each(
     assert [line.split(" [UNK]")[0].split()[-1] for line in done.stdout.splitlines() if "[UNK]" in line] == shares
 
 
+def test_few_steps_and_a_dev_split_of_another_name_give_a_warning_each(tiny_task: Path, tmp_path: Path) -> None:
+    task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
+    description = task / "data" / "task.yaml"
+    description.write_text(description.read_text().replace("dev: dev.tsv", "test: dev.tsv"))
+    (task / "data" / "train.tsv").write_text("text\tlabel\na\t0\nb\t1\n")
+    done = finetune(task, tmp_path / "run", "--check", "--optimizer.batch_size=1")
+    assert done.stderr.splitlines() == [
+        "warning: optimizer.batch_size: an epoch of 2 samples has only 2 steps",
+        "warning: the task has no dev split: checkpoints are chosen on the split 'test'",
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -240,7 +252,7 @@ def test_a_model_without_vocabulary_or_with_a_larger_one_is_refused(tiny_task: P
     (model / "vocab.txt").unlink()
     done = finetune(tiny_task, tmp_path / "run", f"--paths.model={model}")
     assert done.returncode == 2
-    assert "has no vocabulary; put its vocab.txt there" in done.stderr
+    assert "has no vocabulary; put the model's vocab.txt or spm.model there" in done.stderr
 
 
 def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:

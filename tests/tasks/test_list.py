@@ -88,6 +88,12 @@ def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert "task: cola" in done.stdout
     assert "epochs: 7" in done.stdout
+    # DATA is a default: the file comes first.
+    assert f"data: {tmp_path}\n" in done.stdout
+    with_data = write(tmp_path / "data.yaml", "task: cola\npaths: {data: mine}\n")
+    for arguments in ((str(with_data), str(tmp_path)), ("--config", str(with_data)), (f"--config={with_data}",)):
+        done = launch(*arguments, "--print_config", DATA=str(tmp_path))
+        assert "data: mine\n" in done.stdout, done.stderr
     done = launch("cola", str(tmp_path), f"--config={own}", DATA=str(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("error: --config: cola has its own settings; begin your file with `base: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,14 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
     for name in (newest, newest.name):
         assert f"predictions of {newest}" in predict(finetuned, "--checkpoint", name, *common).stdout
+    without_best = Path(shutil.copytree(finetuned, tmp_path / "without_best"))
+    shutil.rmtree(without_best / "best")
+    weights = without_best / "step_9999" / "model.safetensors"
+    shutil.copytree(newest, weights.parent)
+    weights.write_bytes(weights.read_bytes()[:50])
+    done = predict(without_best, *common)
+    assert re.search(rf"note: .*{weights}: truncated or altered .*; step_\d+ is used instead", done.stderr)
+    assert f"predictions of {without_best / newest.name}" in done.stdout
     shutil.copytree(newest, tmp_path / "of_another_run")
     refused = predict(finetuned, "--checkpoint", tmp_path / "of_another_run", *common)
     assert f"of_another_run is not a checkpoint of {finetuned}" in refused.stderr

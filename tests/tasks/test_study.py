@@ -12,6 +12,7 @@ import pytest
 from ernie_gram.experiments import processes
 from ernie_gram.pretraining.prepare import HELD_OUT
 from ernie_gram.run.run_folder import lock_output
+from reader.system.lock_files import locked_name
 from tasks.study import main
 from tests.support.commands import Done, call, kill_when
 from tests.support.made_once import made_once
@@ -284,11 +285,20 @@ def test_models_that_were_evaluated_otherwise_are_refused(
 def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(
     finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
 ) -> None:
+    results = tmp_path / "results.jsonl"
     command = [str(finished_study / "study.yaml"), *options(built, tiny_task, tmp_path / "out")]
-    with lock_output(tmp_path / "out", "--output"):
-        done = study(*command)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert f"--output: {tmp_path / 'out'} is in use by process" in done.stderr
+    for locked, name, message in (
+        (
+            lock_output(tmp_path / "out", "--output"),
+            "other.jsonl",
+            f"--output: {tmp_path / 'out'} is in use by process",
+        ),
+        (locked_name(results, "it is in use"), results.name, f"--results: {results} is in use"),
+    ):
+        with locked:
+            done = study(*command, "--results", str(tmp_path / name))
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert message in done.stderr
 
 
 def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_task: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +112,25 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_p
     assert alone[6].startswith("Best median: 70.00 over 1 seed with optimizer.learning_rate 0.001. ")
     assert report(finished, tmp_path) == markdown(finished)
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scores_without_a_unit_have_significant_digits(tmp_path: Path) -> None:
+    (run, result), *_ = finished_sweep(tmp_path)
+    (tmp_path / "own.yaml").write_text(
+        "kind: regression\nlanguage: en\nlayout: tsv\ncolumns: {text_a: text, score: value}\n"
+        "files: {train: train.tsv, dev: dev.tsv}\nmetric: mean_squared_error\n"
+    )
+    run = replace(run, config=replace(run.config, task=str(tmp_path / "own.yaml")))
+    lines = markdown([(run, result | {"score": 0.00412345, "dev.mean_squared_error": 0.00412345})]).splitlines()
+    assert "| **0.004123** | 0.004123 | 0.004123 | - |" in lines[4]
+    assert lines[6].startswith("Best median: 0.004123 over 1 seed")
+
+
+def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("task: mrpc\noptimizer: {batch_size: 5}\n")
+    [run] = plan(str(own), Path("model"), tmp_path, {RATE: [0.001]}, [1], ["--paths.data=data"])
+    assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
 
 
 def test_a_split_that_some_runs_lack_has_the_median_of_the_others(tmp_path: Path) -> None:

@@ -131,7 +131,6 @@ def test_a_written_bert_has_the_names_and_the_orientation_of_berts_files(tmp_pat
     changed = {key for key in settings if settings[key] != CONFIG.get(key)}
     assert changed == {"architectures"}
     again = read_model(tmp_path / "again")
-    assert again.vocabulary is not None
     assert again.vocabulary.tokens == VOCABULARY.tokens
 
 
@@ -142,7 +141,6 @@ def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: 
     model = read_model(folder)
     whole = read_model(bert_folder(tmp_path / "whole", bare(BERT)))
     assert all(np.array_equal(model.parameters[name], values) for name, values in whole.parameters.items())
-    assert model.vocabulary is not None
     assert model.vocabulary.fingerprint == VOCABULARY.fingerprint
     assert any("left out the modules of sentence-transformers" in note for note in model.notes)
 
@@ -153,10 +151,10 @@ def test_tokens_and_rules_that_ours_lacks_are_said_and_other_words_refused(tmp_p
     (folder / "added_tokens.json").write_text(json.dumps({known: 3, "<user>": 99, "<url>": 98}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "do_basic_tokenize": False}))
     notes = " ".join(read_model(folder).notes)
-    assert "added_tokens.json: not read, and lost: <url>, <user>; token IDs may differ" in notes
+    assert "added tokens, which are not read: <url>, <user>; token IDs may differ" in notes
     assert "do_basic_tokenize is False, but ours works as with True" in notes
     (folder / "added_tokens.json").write_text(json.dumps({f"<{i}>": 90 + i for i in range(8)}))
-    assert "lost: <0>, <1>, <2>, <3>, <4> and 3 more; " in " ".join(read_model(folder).notes)
+    assert "not read: <0>, <1>, <2>, <3>, <4> and 3 more; " in " ".join(read_model(folder).notes)
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "word_tokenizer_type": "mecab"}))
     with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type is 'mecab'; only BERT's own"):
         read_model(folder)
@@ -172,9 +170,19 @@ def test_rules_of_tokenizer_json_that_ours_lacks_are_said(tmp_path: Path) -> Non
     # tokenizer_config.json comes first, as in transformers.
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "tokenize_chinese_chars": True}))
     model = read_model(folder)
-    assert model.vocabulary is not None
     assert model.vocabulary.lowercase
     assert not any("ours works" in note for note in model.notes)
+
+
+def test_added_tokens_and_another_prefix_of_tokenizer_json_are_said(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert", vocabulary=False)
+    added = [{"id": 0, "content": VOCABULARY.tokens[0]}, {"id": 99, "content": "<user>"}]
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | {"added_tokens": added}))
+    assert "added tokens, which are not read: <user>; token IDs may differ" in " ".join(read_model(folder).notes)
+    other = TOKENIZER | {"model": {**TOKENIZER["model"], "continuing_subword_prefix": "@@"}}
+    (folder / "tokenizer.json").write_text(json.dumps(other))
+    with pytest.raises(InputError, match=r"tokenizer\.json: continuing_subword_prefix is not ##"):
+        read_model(folder)
 
 
 def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path: Path) -> None:
@@ -225,16 +233,15 @@ def test_vocabularies_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_
     with pytest.raises(InputError, match=r"tokenizer\.json: the IDs of its tokens are not 0 to 0"):
         read_model(folder)
     (folder / "tokenizer.json").unlink()
-    assert any("no vocabulary in the folder" in note for note in read_model(folder).notes)
+    with pytest.raises(InputError, match=r"has no vocabulary; put the model's vocab\.txt or spm\.model there"):
+        read_model(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens))
     (folder / "tokenizer_config.json").write_text(json.dumps({"strip_accents": False}))
     notes = " ".join(read_model(folder).notes)
     assert "does not say whether text becomes lower case" in notes
     assert "strip_accents is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
-    found = read_model(folder).vocabulary
-    assert found is not None
-    assert not found.lowercase
+    assert not read_model(folder).vocabulary.lowercase
 
 
 def test_weights_in_several_files_are_refused_with_the_names_of_one(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
+
 
 def model(**changes: Any) -> Model:
     config = ModelConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, layer_norm_eps=1e-12)
-    return replace(Model(Path("x"), "ernie_gram", config, {}), **changes)
+    return replace(Model(Path("x"), "ernie_gram", config, {}, VOCABULARY), **changes)
 
 
 def sections(card: str) -> dict[str, str]:
@@ -40,8 +42,7 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     settings = {"seed": 3, "trainer": {"max_steps": 500}}
     scores = {"step": 1500, "perplexity": 217.04, "accuracy": 0.25}
     training = TrainingRecord("corpus_en", "bert", settings, scores)
-    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
-    described = model(source=tmp_path, pretraining=pretraining, vocabulary=vocabulary, training=training)
+    described = model(source=tmp_path, pretraining=pretraining, training=training)
     (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
     card = model_card(described, "base-en", "some_library", "Load it so.", 1234, ["one loss", "another"], ["a rule"])
     front = yaml.safe_load(card.split("---")[1])

@@ -40,7 +40,6 @@ def test_an_export_is_read_as_the_model_that_it_was(tmp_path: Path, changes: dic
     assert set(read.parameters) == set(model.parameters)
     for name, values in model.parameters.items():
         assert np.array_equal(read.parameters[name], values)
-    assert read.vocabulary is not None
     assert read.vocabulary.fingerprint == VOCABULARY.fingerprint
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -46,8 +47,6 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
         expected = checkpoint.load_model(finished / "step_24")
         assert found.parameters.keys() == expected.keys()
         assert all(np.array_equal(found.parameters[name], values) for name, values in expected.items())
-        assert found.vocabulary is not None
-        assert model.vocabulary is not None
         assert found.vocabulary.fingerprint == model.vocabulary.fingerprint
         assert found.lexicon is not None
         assert found.lexicon.fingerprint == Lexicon.load(finished / "lexicon.tsv").fingerprint
@@ -63,7 +62,7 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
         assert found.training.corpus == Path(model.pretraining["paths"]["corpus"]).name
         assert found.training.settings.keys() == {"seed", "optimizer", "trainer"}
     (target / VOCABULARY).unlink()
-    with pytest.raises(InputError, match="predicts n-grams, but the folder has no vocabulary"):
+    with pytest.raises(InputError, match=r"has no vocabulary; put the model's vocab\.txt or spm\.model there"):
         read_model(target)
 
 
@@ -127,20 +126,26 @@ def test_a_checkpoint_from_strangers_with_another_state_is_refused_in_one_line(
     assert message in str(caught.value)
 
 
-def test_a_model_without_vocabulary_is_the_same_in_our_folder(tmp_path: Path) -> None:
-    model = random_model(with_head=True, use_relative_position=False, use_sentence_embedding=True, vocab_size=23)
-    write_model(model, tmp_path / "bert", "bert")
-    (tmp_path / "bert" / VOCABULARY).unlink()
-    bert = read_model(tmp_path / "bert")
-    write_model(bert, tmp_path / "ours", "ernie_gram")
-    found = read_model(tmp_path / "ours")
-    assert found.vocabulary is None
-    assert any("no vocabulary" in note for note in found.notes)
-    assert found.parameters.keys() == bert.parameters.keys()
-    assert all(np.array_equal(found.parameters[name], values) for name, values in bert.parameters.items())
-    edit_weights(tmp_path / "ours", **{"mask_lm_out_fc.b_0": np.zeros(24, np.float32)})
-    with pytest.raises(InputError, match=r"mask_lm_out_fc\.b_0 has shape \[24\], but .* give \[23\]"):
-        read_model(tmp_path / "ours")
+def test_a_checkpoint_from_strangers_is_read_as_any_untrusted_file(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    path = run / "step_24" / WEIGHTS
+    path.write_bytes(b"no model" * 9)
+    sums = json.loads((path.parent / "checksums.json").read_text())
+    (path.parent / "checksums.json").write_text(json.dumps(sums | {path.name: sha256_of(path)}))
+    with pytest.raises(InputError, match=r"step_24/model\.safetensors: "):
+        read_model(path.parent)
+
+
+def test_scores_that_are_not_finite_are_not_written(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    log = (run / "log.jsonl").read_text()
+    (run / "log.jsonl").write_text(re.sub(r'("perplexity": )[0-9.e+]+', r"\1Infinity", log))
+    model = read_model(run)
+    write_model(model, tmp_path / "ours", "ernie_gram")
+    found = read_model(tmp_path / "ours").training
+    assert found is not None
+    assert found.scores["step"] == 24
+    assert "perplexity" not in found.scores
 
 
 def test_other_users_can_read_what_was_written(folder: Path, finished: Path, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from ernie_gram.formats.model import Format, Model, digest_of
 from ernie_gram.formats.registry import WRITTEN, WRITTEN_NAMES, read_model, write_model
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
+from reader.tokenization.sentencepiece import SentencePieceVocabulary
+from tests.reader.tokenization.test_sentencepiece import OURS, trained
 from tests.support.model_folders import VOCABULARY, encoder_output, random_model
 
 PLAIN = {"use_relative_position": False}
@@ -56,7 +58,6 @@ def assert_same_model(found: Model, model: Model) -> None:
     for name, values in model.parameters.items():
         assert found.parameters[name].dtype == np.float32
         assert np.array_equal(found.parameters[name], values), name
-    assert found.vocabulary is not None
     assert found.vocabulary.fingerprint == VOCABULARY.fingerprint
     assert (found.pretraining is None) == (model.pretraining is None)
 
@@ -127,6 +128,31 @@ def test_the_transform_of_a_low_rank_head_stays_where_heads_for_fine_tuning_read
         assert_same_model(read_model(tmp_path / target), model)
     with pytest.raises(InputError, match=r"mask_lm_trans_fc\.w_0, mask_lm_trans_fc\.b_0: only a whole head"):
         write_model(model, tmp_path / "dygraph", "upstream_dygraph")
+
+
+@pytest.mark.parametrize("target", sorted(ALL - {"ernie_gram"}))
+def test_every_parameter_that_is_not_written_is_a_loss(target: str, tmp_path: Path) -> None:
+    # A task with the transform of a head over tokens, as a fine-tuned BERT has it.
+    head = random_model(with_head=True, **BERT)
+    task = {"cls_out_w": np.ones((16, 2), np.float32), "cls_out_b": np.ones(2, np.float32)}
+    kept = {name: values for name, values in head.parameters.items() if name != "mask_lm_out_fc.b_0"}
+    model = replace(head, pretraining=None, parameters=kept | task)
+    lost = "; ".join(write_model(model, tmp_path / target, target, accept_loss=True))
+    missing = model.parameters.keys() - read_model(tmp_path / target).parameters.keys()
+    assert missing >= task.keys()
+    transform = missing - task.keys()
+    assert "cls_out_w, cls_out_b: the output layer of a fine-tuned task" in lost
+    assert (f"the {len(transform)} parameters of the prediction heads" in lost) == bool(transform)
+    assert len(transform) == 4
+
+
+def test_a_vocabulary_of_another_kind_is_refused_by_other_software(tmp_path: Path) -> None:
+    vocabulary = SentencePieceVocabulary(trained(**OURS))
+    model = random_model(vocab_size=len(vocabulary), **BERT)
+    model = replace(model, vocabulary=vocabulary)
+    for target in sorted(ALL - {"ernie_gram"}):
+        with pytest.raises(InputError, match=r"a vocabulary of sentencepiece: only WordPiece \(vocab\.txt\)$"):
+            write_model(model, tmp_path / target, target, accept_loss=True)
 
 
 def test_tables_that_a_model_does_not_read_are_written_as_zeros_where_the_other_software_always_reads_them(

@@ -140,7 +140,6 @@ def test_the_static_layout_is_read_and_computes_upstreams_forward_pass(
         True,
         True,
     )
-    assert model.vocabulary is not None
     assert model.vocabulary.fingerprint == VOCABULARY.fingerprint
     dropped = set() if reads_sentences else {"sent_embedding"}
     assert_same(model.parameters, {name: values for name, values in STATIC.items() if name not in dropped})

@@ -105,6 +105,9 @@ def test_phrases_are_found_wherever_they_occur_as_whole_words() -> None:
     for absent in ("new york", "york", "city"):
         with pytest.raises(InputError, match=f"'{absent}' does not occur as whole words of the text"):
             phrase_spans(TEXTS, "the new yorker", [absent])
+    # All unknown words have one ID.
+    with pytest.raises(InputError, match="'€' has a character outside of the vocabulary"):
+        phrase_spans(TEXTS, "the ☃ city", ["€"])
 
 
 def test_ngrams_of_a_lexicon_are_found_as_in_a_corpus() -> None:

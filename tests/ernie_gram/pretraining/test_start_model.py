@@ -128,5 +128,3 @@ def test_a_model_of_another_vocabulary_is_refused(corpus: Corpus) -> None:
         with pytest.raises(InputError) as error:
             check_vocabulary(given_bert(other), corpus)
         assert f"paths.start: given has another vocabulary than {corpus.path}: {difference}" in str(error.value)
-    with pytest.raises(InputError, match=r"paths\.start: given has no vocabulary"):
-        check_vocabulary(dataclasses.replace(given_bert(vocabulary), vocabulary=None), corpus)

@@ -52,9 +52,16 @@ def test_log_ticks_are_inside_and_neither_few_nor_many(low: float, high: float) 
 
 def test_a_thinned_curve_keeps_its_ends() -> None:
     points = [(step, float(step)) for step in range(1000)]
-    kept = thinned(points, 7)
+    kept = thinned(points, limit=7)
     assert (len(kept), kept[0], kept[-1]) == (7, points[0], points[-1])
-    assert thinned(points, 1000) == points
+    assert thinned(points, limit=1000) == points
+
+
+@pytest.mark.parametrize("best", [0, 20, 399])
+def test_the_chosen_point_of_a_long_curve_stays_marked(best: int) -> None:
+    points = [(step, float(step)) for step in range(400)]
+    drawn = chart("title", [Series("run", "c0", points, best)])
+    assert re.findall(r"<title>([^<]*)</title>", drawn) == [f"run: {best} at step {best} (best)"]
 
 
 def test_equal_ratios_have_equal_distances_on_a_logarithmic_axis_and_nothing_leaves_the_frame() -> None:

@@ -133,6 +133,7 @@ def test_a_column_or_key_id_or_that_of_the_task_has_the_ids(key: str, tmp_path: 
         (Tsv(STARS), f"review\t{key}\nit\tr1\n"),
         (Csv(STARS), f"review,{key}\nit,r1\n"),
         (JsonLines(STARS), f'{{"{key}": "r1", "review": "it"}}\n'),
+        (Tsv(STARS, header="no", names=(key, "review")), "r1\tit\n"),
     ):
         task = of_layout("sst2", layout if key == "id" else replace(layout, columns={**STARS, "id": key}))
         assert rows(task, write(tmp_path / "own", content)) == [("r1", "it")]
@@ -163,6 +164,8 @@ def test_a_column_or_key_id_or_that_of_the_task_has_the_ids(key: str, tmp_path: 
             ":1: no key 'review' in the object; did you mean reviews?",
         ),
         (TASKS["rte"], "sentence1\tlabel\nit\tx\n", ":1: no column 'sentence2' in the header"),
+        # Rows of the official files that baselines leave out; here each has an answer.
+        (TASKS["qqp"], "question1\tquestion2\na b\tc d\nshort\n", ":3: too few fields: 1 instead of"),
         (TASKS["msra_ner"], "text_a\n上海\n北京\n", ": no line has '\\x02' between tokens; expected files"),
         (
             TASKS["squad1"],

@@ -202,6 +202,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
             "score_range: is for regression, not for classification; remove it",
         ),
         ("metric:", "kind: span\nmetric:", "kind is given twice"),
+        ("metric:", "name: me/reviews\nmetric:", "name: 'me/reviews': leave out the /; folders of runs"),
     ],
 )
 def test_mistakes_are_named_with_file_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:

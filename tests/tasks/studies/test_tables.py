@@ -192,7 +192,11 @@ def test_a_number_in_place_of_a_name_is_an_error_of_one_line(tmp_path: Path, mor
     assert str(error.value).startswith(f"{path}: {message}")
 
 
-def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:
+def test_every_study_of_the_project_is_valid_and_names_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.studies import plan
+    from tasks.studies.preparation import Prepared
     from tasks.studies.study_file import STUDIES
 
     names = {path.stem for path in STUDIES.glob("*.yaml")}
@@ -201,3 +205,7 @@ def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:
         study = read_study(name)
         assert study.needs_start == (name == "warm_start")
         assert len(study.seeds) == len(study.finetuning_seeds) == 3
+        # All settings and their files, without data and without a given model.
+        monkeypatch.setattr(plan, "_files", lambda task, data: {})
+        monkeypatch.setattr(plan, "_model_digest", lambda model: "")
+        plan.check_settings(Prepared(study, tmp_path, {}, tmp_path), tmp_path, tmp_path)
