@@ -44,13 +44,13 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
-from reader.corpus.units import UnitCutter
+from reader.corpus.units import UnitCutter, check_lexicon
 from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
-from reader.lexicon.spark_session import spark_context
+from reader.lexicon.spark_session import check_spark, spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import write_atomically
 from reader.system.lock_files import locked_name
@@ -101,6 +101,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     text = open_text(args, folder=False)
     check_output_path("--output", info_path(args.output), args.overwrite)
+    if args.engine == "spark":
+        check_spark()  # before the work of a stopped job of the other engine is removed
     settings = Settings(args.lowercase, args.segmenter, args.top, args.min_count)
     plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, plan) as folder:
@@ -135,6 +137,7 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
+    check_lexicon(lexicon, vocabulary)
     text = open_text(args, folder=True)
     shard = ""
     if args.shard:
@@ -200,7 +203,7 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     if args.vocab and not args.input:
         raise InputError("--vocab: only valid with --input")
     vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
-    files = find_files(args.input, [args.vocab]) if args.input else []
+    files = find_files(args.input, [args.vocab, args.lexicon]) if args.input else []
     for line in describe(lexicon, args.entries):
         print(line)
     if vocabulary is None:

@@ -145,7 +145,7 @@ def resources_from(args: argparse.Namespace) -> Resources:
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
     check_output(args, folder)
-    other = [args.vocab] if "vocab" in args else []
+    other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
     earlier = [args.output] if _is_vocabulary(args.output) else []
     files = find_files(args.input, [*earlier, *other])
     check_output(args, folder, [*files, *other])

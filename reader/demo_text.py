@@ -89,9 +89,10 @@ def _all_docstrings(folders: list[Path]) -> Iterator[str]:
     visited: set[Path] = set()
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
-            is_test = {"tests", "test", "idlelib"} & set(path.parts)
+            parts = path.relative_to(folder).parts
+            is_test = {"tests", "test", "idlelib"} & set(parts)
             # The folder of the standard library also contains site-packages, which `folders` lists separately.
-            is_listed_later = folder == folders[0] and "site-packages" in path.parts
+            is_listed_later = folder == folders[0] and "site-packages" in parts
             if not is_test and not is_listed_later and path not in visited:
                 visited.add(path)
                 yield from docstrings(path)

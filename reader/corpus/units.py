@@ -27,6 +27,12 @@ def words_to_remember(memory_bytes: int) -> int:
     return min(MAX_REMEMBERED_WORDS, memory_bytes // (8 * BYTES_PER_WORD))
 
 
+def check_lexicon(lexicon: Lexicon | None, vocabulary: Vocabulary) -> None:
+    """Raise InputError if a lexicon was made with another vocabulary."""
+    if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
+        raise InputError("--vocab: the lexicon was made with another vocabulary or another --cased; give the same")
+
+
 class UnitCutter:
     """Cuts text into units, for one vocabulary and one lexicon.
 
@@ -52,10 +58,7 @@ class UnitCutter:
                 of the lexicon (see `segmenter_of`).
             max_words: number of words to remember, besides those of the lexicon.
         """
-        if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
-            raise InputError(
-                "--lexicon: it was made with another vocabulary (or another --cased) than --vocab; build it again"
-            )
+        check_lexicon(lexicon, vocabulary)
         self.vocabulary, self.lexicon, self.num_tokens = vocabulary, lexicon, len(vocabulary)
         self._segmenter = segmenter or segmenter_of(lexicon)
         ngrams = lexicon.ngrams if lexicon else NO_NGRAMS

@@ -26,6 +26,19 @@ LOOPBACK = "127.0.0.1"
 REQUIREMENT = "pyspark>=3.5,<5"
 
 
+def check_spark() -> None:
+    """Raise InputError unless PySpark and Java are installed."""
+    # PySpark warns about the installed version of pandas, which is not used here.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        install = f"{shlex.quote(sys.executable)} -m pip install '{REQUIREMENT}'"
+        raise InputError(f"--engine spark: {error}; install it with {install}") from error
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        raise InputError("--engine spark: Java is not found; install Java 17, or set JAVA_HOME")
+
+
 @contextmanager
 def spark_context(master: str | None) -> Iterator[SparkContext]:
     """Yield a context of Spark at `master`; without `master`, Spark runs on all cores of this machine.
@@ -33,18 +46,12 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
     The output of Spark is hidden. Raises InputError if Spark is not installed or does not start, and for an InputError
     raised in a task; raises SystemRefusedError if Spark gives up because machines fail.
     """
-    # PySpark warns about the installed version of pandas, which is not used here.
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
-    try:
-        from py4j.protocol import Py4JJavaError
-        from pyspark import SparkConf, SparkContext
-        from pyspark.errors import PySparkException
-        from pyspark.java_gateway import launch_gateway
-    except ImportError as error:
-        install = f"{shlex.quote(sys.executable)} -m pip install '{REQUIREMENT}'"
-        raise InputError(f"--engine spark: {error}; install it with {install}") from error
-    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        raise InputError("--engine spark: Java is not found; install Java 17, or set JAVA_HOME")
+    check_spark()
+    from py4j.protocol import Py4JJavaError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAll(spark_settings(master).items())
     with tempfile.TemporaryFile() as log:
@@ -121,9 +128,10 @@ def _failure(message: str) -> InputError | None:
 
     Returns None for a bug of this program, so that the caller shows the full error.
     """
-    raised = re.findall(r"^(?:reader\.errors\.)?InputError: (.*)$", message, re.MULTILINE)
+    raised = re.findall(r"^(?:reader\.errors\.)?(InputError|SystemRefusedError): (.*)$", message, re.MULTILINE)
     if raised:
-        return InputError(raised[-1])
+        kind, reason = raised[-1]
+        return {"InputError": InputError, "SystemRefusedError": SystemRefusedError}[kind](reason)
     if "PythonException" in message:
         return None
     return SystemRefusedError(f"Spark gave up: {message.splitlines()[0]}")

@@ -183,16 +183,6 @@ def convert_read_errors(path: Path) -> Iterator[None]:
         raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def read_first_lines(path: Path, max_bytes: int) -> bytes:
-    """Return the first whole lines of a file, decompressed, at most `max_bytes` bytes.
-
-    Raises InputError as TextFiles does.
-    """
-    with convert_read_errors(path), gzip.open(path) if is_compressed(path) else path.open("rb") as file:
-        content = bytes(file.read(max_bytes))
-    return content[: content.rfind(b"\n") + 1]
-
-
 class TextFiles:
     """The text of several files, read once from front to back.
 
@@ -205,7 +195,10 @@ class TextFiles:
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
         self.paths = paths
         self.text_field = text_field
-        self._stats = [path.stat() for path in paths]
+        self._stats = []
+        for path in paths:
+            with convert_read_errors(path):
+                self._stats.append(path.stat())
         self.size = sum(stat.st_size for stat in self._stats)
         self.text_size = sum(map(text_size, paths))
         self.block_digests: list[bytes] = []

@@ -123,7 +123,7 @@ def train_wordpiece(words: Counter[str], size: int, lowercase: bool) -> WordPiec
     continuing = [f"{CONTINUATION_PREFIX}{character}" for character in characters if not is_han(character)]
     fixed = [*SPECIAL_TOKENS, *characters, *continuing]
     if len(fixed) >= size:
-        raise InputError(f"--size {size}: too small; special tokens and characters alone need {len(fixed)} tokens")
+        raise InputError(f"--size {size}: too small; special tokens and characters need {len(fixed)}, words at least 1")
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     # The trainer assigns IDs to characters in hash order, and breaks ties between merges by ID. To make the result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,20 @@ def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
         with pytest.raises(KeyboardInterrupt):
             run("lexicon", *command)
     assert plans[0] != plans[1]
+
+
+def test_a_lexicon_among_the_texts_is_no_text(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, vocab = tmp_path / "texts", ["--vocab", built / "vocab.txt"]
+    folder.mkdir()
+    shutil.copy(built / "held_out.txt", folder)
+    for suffix in ("", ".json"):
+        shutil.copy(built / f"lexicon.tsv{suffix}", folder / f"lexicon.txt{suffix}")
+    for source, name in ((folder, "a"), (folder / "held_out.txt", "b")):
+        run("corpus", "--input", source, *vocab, "--lexicon", folder / "lexicon.txt", "--output", tmp_path / name)
+    assert Corpus(tmp_path / "a").info == Corpus(tmp_path / "b").info
+    capsys.readouterr()
+    run("inspect", folder / "lexicon.txt", "--input", folder, *vocab, "--sample", 1)
+    assert f"{folder / 'held_out.txt'}: " in capsys.readouterr().out
 
 
 def test_the_field_of_the_text_reaches_every_command(

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from reader.demo_text import MAX_LINES, MAX_ROWS, documents, documents_of, main, sentences, swapped, write_text
+from reader.demo_text import (
+    MAX_LINES,
+    MAX_ROWS,
+    _all_docstrings,
+    documents,
+    documents_of,
+    main,
+    sentences,
+    swapped,
+    write_text,
+)
 from reader.errors import InputError
 from reader.system.output_files import claimed_file
 from reader.text.text_files import TextFiles
@@ -24,6 +34,14 @@ def test_pythons_documentation_is_prose() -> None:
     assert len(set(lines)) == len(lines)
     sizes = [sum(len(line) + 1 for line in document) for document in documents(5000)]
     assert sum(sizes[:-1]) <= 5000 < sum(sizes)
+
+
+def test_a_checkout_in_a_folder_of_tests_has_the_same_text(tmp_path: Path) -> None:
+    packages = tmp_path / "test" / "site-packages"
+    for name in ("package", "package/tests"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "module.py").write_text(f'"""Docstring of {name}."""\n')
+    assert list(_all_docstrings([tmp_path / "stdlib", packages])) == ["Docstring of package."]
 
 
 def test_documents_of_files_end_at_blank_lines_and_after_some_lines(tmp_path: Path) -> None:

@@ -34,12 +34,19 @@ def test_fingerprint_depends_on_everything_the_corpus_is_made_from(built: Path, 
     for name in ("units.bin", "documents.bin", "unit_counts.npy"):
         assert (tmp_path / "same" / name).read_bytes() == (built / "corpus" / name).read_bytes()
     assert Corpus(built / "held_out").info.fingerprint != corpus.info.fingerprint
+    # Without a lexicon, and with equally many tokens, only the vocabulary tells two corpora apart.
+    found = set()
+    for cased in ([], ["--cased"]):
+        to = tmp_path / f"tokens{len(cased)}"
+        build("corpus", "--input", str(built / "train.txt"), *common[:2], *cased, "--output", str(to))
+        found.add(Corpus(to).info.fingerprint)
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--cased"], "--lexicon: it was made with another vocabulary"),
+        (["--cased"], "--vocab: the lexicon was made with another vocabulary"),
         (["--vocab", "nowhere.txt"], "nowhere.txt: cannot read the vocabulary"),
         (["--lexicon", "nowhere.tsv"], "nowhere.tsv: no such lexicon"),
         (["--input", "nowhere"], "nowhere: no such file, folder or pattern"),
@@ -77,6 +84,9 @@ def test_a_killed_build_is_resumed(built: Path, tmp_path: Path, stage: str) -> N
     wanted = 3 if stage.endswith("*") else 1
     kill_when([*command, str(tmp_path / "corpus")], lambda: len(list(work.glob(stage))) >= wanted)
     assert not (tmp_path / "corpus").exists()
+    assert len(list(work.glob(stage))) >= wanted
+    # A command that is refused leaves the work to the one that was meant.
+    assert call(main, *command[2:], str(tmp_path / "corpus"), "--cased").returncode == 2
     assert len(list(work.glob(stage))) >= wanted
     for name in ("corpus", "undisturbed"):
         build(*command[2:], str(tmp_path / name))

@@ -12,6 +12,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.corpus.memmap import Corpus
+from reader.corpus.units import UnitCutter
 
 
 def tokens_of(corpus: Corpus, units: np.ndarray) -> list[int]:
@@ -40,6 +41,17 @@ def test_documents_contain_the_tokens_of_their_text(built: Path, corpus: Corpus)
     assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
     assert corpus.info.tokens == sum(map(len, expected))
     assert corpus.info.documents == len(expected)
+
+
+def test_words_that_are_forgotten_are_cut_as_before(built: Path, corpus: Corpus) -> None:
+    lines = (built / "train.txt").read_bytes().splitlines(keepends=True)
+    texts = [b"".join(lines[first : first + 40]) for first in range(0, 400, 40)]
+    for lexicon in (None, corpus.lexicon):
+        forgetful, usual = (UnitCutter(corpus.vocabulary, lexicon, max_words=number) for number in (3, 1 << 20))
+        for text in texts:
+            found, expected = forgetful.cut(text), usual.cut(text)
+            assert np.array_equal(found.units, expected.units)
+            assert np.array_equal(found.documents, expected.documents)
 
 
 def test_tokens_and_names_of_ngrams_equal_the_lexicon(corpus: Corpus) -> None:

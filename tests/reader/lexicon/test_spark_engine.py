@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 import pytest
 
 from reader.build import main
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import MAX_SEGMENT_BYTES, SparkEngine
-from reader.lexicon.spark_session import REQUIREMENT, spark_context, spark_settings
+from reader.lexicon.spark_session import REQUIREMENT, _failure, spark_context, spark_settings
+from reader.system.resumable_folder import resumable_folder
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
@@ -167,13 +169,27 @@ def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path, mo
     for name in ("pyspark", "py4j", "py4j.protocol"):
         monkeypatch.setitem(sys.modules, name, None)  # importing it then raises ImportError
     command = arguments(built, built / "train.txt", tmp_path / "lexicon.tsv")
+    # The work of a stopped job of the other engine stays.
+    work = tmp_path / ".lexicon.tsv.work"
+    with suppress(KeyboardInterrupt), resumable_folder(tmp_path / "lexicon.tsv", {}):
+        raise KeyboardInterrupt
     done = call(main, *command, "--engine", "spark")
     assert done.returncode == 2
+    assert work.is_dir()
     assert done.stderr.startswith("error: --engine spark: ")
     assert done.stderr.endswith(f"; install it with {sys.executable} -m pip install '{REQUIREMENT}'\n")
     assert done.stderr.count("\n") == 1
     done = call(main, *command, "--master", "local[2]")
     assert done.stderr == "error: --master: only valid with --engine spark\n"
+
+
+@pytest.mark.parametrize("kind", [InputError, SystemRefusedError])
+def test_the_error_of_a_task_keeps_its_kind(kind: type[InputError]) -> None:
+    message = f"Job aborted\nTraceback (most recent call last):\nreader.errors.{kind.__name__}: a.txt: cannot be read\n"
+    found = _failure(message)
+    assert type(found) is kind
+    assert str(found) == "a.txt: cannot be read"
+    assert _failure("PythonException: KeyError: 'a'") is None
 
 
 def test_the_message_names_the_requirement_of_the_package() -> None:
