@@ -156,7 +156,7 @@ class EncoderMemory:
         of dropout mask per number of both sub-layers.
         Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
         In bfloat16 and float16, LayerNorms stay float32, and their outputs and the weights are copied for the products.
-        The softmax is counted as float32 and a copy; a GPU keeps only the copy, so that it needs less.
+        The softmax is in half precision on a GPU, and float32 with a copy on a CPU.
         With products in bfloat16 on a CPU, what only products read is kept in bfloat16 alone: the outputs of LayerNorms
         and of the activation. The attention's sum is kept in float32 too, for its own gradient.
         With fused attention only query rows have scores, and read copies of the context's keys and values (2 H numbers
@@ -168,7 +168,7 @@ class EncoderMemory:
         after = model.hidden_size * (2 * FLOAT + norm_outputs) + self._feed_forward(1) + 4 * FLOAT
         if model.hidden_dropout_prob:
             after += 2 * model.hidden_size
-        per_score = FLOAT + copied
+        per_score = operand + (HALF if self._rounds else 0)
         if model.attention_probs_dropout_prob:
             per_score += operand + 1
         size = self.rows * model.hidden_size * 4 * operand + end * after

@@ -87,11 +87,16 @@ def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, bias
 
 
 def _generator_values(heads: _Heads) -> Values:
-    """Return the generator's start values, none if the given model has no generator of the same hidden size."""
+    """Return the generator's start values.
+
+    There are none unless the given model has a generator of the same hidden size, with embeddings of its own if the
+    new one has: its layers compute nothing meaningful from other embeddings.
+    """
     found, config = heads.model.parameters, heads.config
     small, prefix = config.generator.model(config.model), f"{GENERATOR}mask_lm"
     norm = found.get(f"{GENERATOR}pre_encoder_layer_norm_scale")
-    if norm is None or len(norm) != small.hidden_size:
+    word, shares = found.get(f"{GENERATOR}word_embedding"), config.generator.share_embeddings
+    if norm is None or len(norm) != small.hidden_size or (word is None) != shares:
         return {}
     of_classes = (prefix, f"{GENERATOR}ngram_embedding")
     values = {n: _taken(a) for n, a in found.items() if n.startswith(GENERATOR) and not n.startswith(of_classes)}
@@ -99,8 +104,7 @@ def _generator_values(heads: _Heads) -> Values:
     values[positions] = _taken(found[positions][: small.max_position_embeddings])
     if small.use_relative_position:
         values.setdefault(f"{GENERATOR}rel_pos_embedding", _no_bias(small.num_attention_heads))
-    word, shares = found.get(f"{GENERATOR}word_embedding"), config.generator.share_embeddings
-    if word is not None and not shares and not small.out_emb_size:
+    if word is not None and not small.out_emb_size:
         values |= heads.ngram_table(f"{GENERATOR}ngram_embedding", word)
     size = config.model.embedding_size if shares else small.hidden_size
     return values | heads.values(prefix, prefix, (small.hidden_size, size), heads.ngrams)

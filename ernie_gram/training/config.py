@@ -98,7 +98,8 @@ class LoopConfig:
         workers: threads that prepare batches, per process.
         device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
         recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute. The
-            result is the same to the bit, dropout included; a step needs much less memory, and a third more operations.
+            result is the same, dropout included, on a CPU to the bit; a step needs much less memory, and a third more
+            operations.
         visualdl: also write curves for VisualDL to paths.output/visualdl.
         hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
             never. Steps, batches of an evaluation and checkpoints are progress, so it must exceed the longest of them,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import python, two_ranks
+from tests.support.commands import ROOT, python, two_ranks
 from tests.support.runs import options
 
 # The ranks that wait are killed after a second; no checkpoint is being written.
@@ -18,6 +21,24 @@ from ernie_gram.distributed import watch, watched_launch
 watch.KILL_SECONDS = 1.0
 watched_launch.launch_watched()
 """
+
+
+def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
+    command = [*two_ranks(tmp_path / "log", "tests/support/rank_until_signal.py"), str(tmp_path)]
+    # The ranks are found after the death of their launcher by its folder, which is among their arguments.
+    launcher = subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
+    wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
+    launcher.kill()
+    launcher.communicate()
+    wait_for(lambda: len(list(tmp_path.glob("saved.*"))) == 2)
+    wait_for(lambda: subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False).stdout == b"")
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -117,6 +118,26 @@ def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list
     script.write_text(HEARTBEAT + "time.sleep(1.5)\n")
     python = f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} {script}"
     assert run(start(f"{python} {tmp_path}/heartbeat.0 15 0")) == (0, [])
+
+
+def test_the_failure_of_another_machine_ends_the_ranks_of_this_one(start: Callable[..., list[Rank]]) -> None:
+    ranks, said = start("sleep 60", "trap 'echo saved; exit 143' TERM; while :; do sleep 0.05; done"), list[str]()
+    time.sleep(0.3)
+    status = watch(ranks, [], lambda: None, said.append, lambda: "machine 1 (b): does not answer")
+    assert (status, said) == (75, ["error: machine 1 (b): does not answer"])
+    assert [rank.status for rank in ranks] == [-signal.SIGTERM, 143]
+    assert ranks[1].log.read_text().endswith("saved\n")
+
+
+def test_time_during_which_the_launcher_was_stopped_is_no_hang(start: Callable[..., list[Rank]]) -> None:
+    [rank] = start("sleep 60")
+    rank.heartbeat.write_text(json.dumps([time.monotonic(), 10, "is in step 3"]))
+    assert not rank.is_hanging(0.05)
+    assert not rank.is_hanging(3600.0)
+    # Twice the poll, at most, counts for each call.
+    calls = round(10 / (2 * watching.POLL_SECONDS))
+    assert [rank.is_hanging(3600.0) for _ in range(calls)][-2:] == [False, True]
+    rank.send(signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("signals", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130)])

@@ -156,10 +156,13 @@ def test_wanted_rows_with_padding_to_a_multiple_of_eight(monkeypatch: pytest.Mon
 
     def build(feeds: dict) -> list:
         encoder, inputs = Encoder(parameters.encoder(config, 50), config), (feeds["ids"], feeds["lengths"])
-        return [encoder(*inputs)[0], encoder(*inputs, wanted_M=feeds["slots"])[0]]
+        as_usual = Encoder(parameters.encoder(config, 50), dataclasses.replace(config, attention="plain"))
+        return [encoder(*inputs)[0], encoder(*inputs, wanted_M=feeds["slots"])[0], as_usual(*inputs)[0]]
 
     batch = {"ids": np.random.default_rng(1).integers(0, 50, (2, 21)), "lengths": np.array([21, 11])}
     slots = np.array([0, 20, 21, 31])
-    (hidden, wanted), _ = run(build, {**batch, "slots": slots})
+    (hidden, wanted, expected), _ = run(build, {**batch, "slots": slots})
     assert hidden.shape == (42, 24)
+    real = np.r_[0:21, 21 : 21 + 11]
+    np.testing.assert_allclose(hidden[real], expected[real], atol=1e-6)
     np.testing.assert_allclose(wanted, hidden[slots], atol=1e-6)

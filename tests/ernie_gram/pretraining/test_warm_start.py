@@ -208,9 +208,10 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     with_bias = dataclasses.replace(config.model, use_relative_position=True, relative_position_start="zero")
     arrays, _ = values_of(model, dataclasses.replace(config, model=with_bias), corpus)
     assert not arrays["generator_rel_pos_embedding"].any()
-    # A generator of another size is drawn.
-    other = dataclasses.replace(config, generator=dataclasses.replace(config.generator, num_attention_heads=2))
-    assert not [name for name in values_of(model, other, corpus)[0] if name.startswith("generator_")]
+    # A generator of another size is drawn, and one that was trained with other embeddings.
+    for change in ({"num_attention_heads": 2}, {"share_embeddings": not share}):
+        other = dataclasses.replace(config, generator=dataclasses.replace(config.generator, **change))
+        assert not [name for name in values_of(model, other, corpus)[0] if name.startswith("generator_")]
 
 
 def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots: np.ndarray) -> list[np.ndarray]:

@@ -1,0 +1,17 @@
+"""A rank that runs until a signal asks it to end, and then saves: see test_lost_rank.py."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from ernie_gram.distributed.world import RANK
+from ernie_gram.run.termination import deferred, end_at_signals, requested
+
+folder = Path(sys.argv[1])
+with end_at_signals(), deferred():
+    (folder / f"ready.{RANK}").touch()
+    while not requested():
+        time.sleep(0.05)
+    (folder / f"saved.{RANK}").touch()
