@@ -12,6 +12,7 @@ import re
 import sys
 import types
 from collections.abc import Hashable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -91,11 +92,11 @@ def _parse(
     flat = flatten(tree)
     settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
     try:
-        parser.parse_args(settings)
+        parsed = parser.parse_args(settings)
     except ArgumentError as error:
         raise _type_error(config_type, error, places, flat) from error
     try:
-        parsed = parser.parse_args(settings + overrides)
+        parsed = parser.parse_args(settings + overrides) if overrides else parsed
     except ArgumentError as error:
         raise _type_error(config_type, error, {}, {}) from error
     try:
@@ -216,12 +217,14 @@ def _types(config: Any) -> dict[str, Any]:
     return get_type_hints(config)
 
 
-def all_keys(config: Any, prefix: str = "") -> list[str]:
+@cache
+def all_keys(config_type: type, prefix: str = "") -> tuple[str, ...]:
     """Return every dotted key of a config dataclass."""
     keys: list[str] = []
-    for name, kind in _types(config).items():
-        keys += all_keys(kind, f"{prefix}{name}.") if dataclasses.is_dataclass(kind) else [f"{prefix}{name}"]
-    return keys
+    for name, kind in _types(config_type).items():
+        is_section = isinstance(kind, type) and dataclasses.is_dataclass(kind)
+        keys += all_keys(kind, f"{prefix}{name}.") if is_section else [f"{prefix}{name}"]
+    return tuple(keys)
 
 
 def _check_key(config_type: type, key: str, where: str) -> None:
