@@ -23,7 +23,7 @@ from reader.system.installation import CONF, is_settings_file, named_settings
 from tasks.metrics.catalog import METRICS
 from tasks.reading.data_option import add_data_option
 from tasks.registry.task_file import find_task, settings_of
-from tasks.training.config import FinetuneConfig, earlier_defaults
+from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import FINAL, MADE_FROM, check_settings, data_identity, model_identity, prepare
 
 LAUNCHER = "tasks.run_finetune"
@@ -52,14 +52,15 @@ class FinetuneRun(PlannedRun):
             found = json.loads(path.read_text(encoding="utf-8"))
             before, score, by_split = flatten(found["settings"]), found["score"], found["scores"]
             chosen, steps, seconds = found["steps"]["chosen"], found["steps"]["total"], sum(found["seconds"].values())
+            dict(found[MADE_FROM])  # for `check_made_from`
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
         # Results of earlier versions lack new settings. `check_made_from` compares what the paths hold.
-        before = earlier_defaults() | before
+        before = flatten(asdict(FinetuneConfig())) | before
         paths = [key for key in before if key.startswith("paths.")] + ["task"] * is_settings_file(self.config.task)
         for key, value in self.settings.items():
             require(
-                before[key] == value or (key in paths and MADE_FROM in found),
+                before[key] == value or key in paths,
                 str(self.folder),
                 f"has the result of a run with {key} {before[key]}, not {value}; choose another --output",
             )
@@ -80,10 +81,8 @@ class FinetuneRun(PlannedRun):
 
         A split that is only evaluated at the end may be there now and not then, or then and not now.
         """
-        found = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
-        # Earlier versions recorded the digest of the model only.
-        before = found.get(MADE_FROM, {"model": found.get("model", {}).get("digest")})
-        left_out = {key for key in before.keys() ^ today.keys() if key.startswith(FINAL) or MADE_FROM not in found}
+        before = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))[MADE_FROM]
+        left_out = {key for key in before.keys() ^ today.keys() if key.startswith(FINAL)}
         here, now = ({key: value for key, value in each.items() if key not in left_out} for each in (before, today))
         differences = "; ".join(identity_differences(here, now, RESULT))
         reason = f"has the result of another run ({differences}); choose another --output, or remove this folder"

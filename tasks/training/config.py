@@ -208,9 +208,3 @@ class FinetuneConfig:
         flat: dict[str, Any] = {"seed": self.seed, "max_train_examples": self.max_train_examples}
         sections = ("input", "span", "head", "dropout", "optimizer", "evaluation")
         return flat | flatten({section: asdict(getattr(self, section)) for section in sections})
-
-
-def earlier_defaults() -> dict[str, Any]:
-    """Return the values of the settings, as flat `section.key: value`, in versions that lacked some of them."""
-    # Before this was a setting, batches were always formed from 50 at a time.
-    return flatten(asdict(FinetuneConfig())) | {"optimizer.length_pool": 50}

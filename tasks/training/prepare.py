@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import explained_yaml
+from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.model import Model, digest_of
 from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
@@ -47,7 +47,7 @@ from tasks.training.checks import (
     equal_gold_values,
     selection_metric,
 )
-from tasks.training.config import FinetuneConfig, earlier_defaults
+from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.memory import finetuning_memory
 from tasks.training.splits import SplitData, digest_of_files, evaluated_splits, load_splits, unseen_labels
@@ -282,7 +282,7 @@ def _resume_from(
     """
     output = output_folder(config, task)
     found = found_checkpoints(output, is_first)
-    checkpoint = resume_checkpoint(output, config.trainer.resume, identity, is_first, earlier_defaults())
+    checkpoint = resume_checkpoint(output, config.trainer.resume, identity, is_first, flatten(asdict(FinetuneConfig())))
     require(
         checkpoint is not None or not (output / RESULT).exists(),
         "paths.output",

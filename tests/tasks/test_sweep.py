@@ -75,6 +75,7 @@ def finished_run(folder: Path, rate: float, seed: int, accuracy: float, f1: floa
         "steps": {"total": 20, "trained": 20, "chosen": 10},
         "seconds": {"training": 2.0, "prediction": 0.5},
         "settings": asdict(run.config),
+        "made_from": {},
     }
     (run.folder / "result.json").write_text(json.dumps(result))
 
@@ -147,16 +148,10 @@ def test_a_split_that_some_runs_lack_has_the_median_of_the_others(tmp_path: Path
 
 def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
     finished_run(tmp_path, 0.001, 1, 0.7, 0.7)
-    for options, message in (
-        (
-            ["--paths.data=data", "--optimizer.weight_decay=0.1"],
-            r"optimizer.weight_decay 0.01, not 0.1; choose another",
-        ),
-        (["--paths.data=other"], "paths.data data, not other"),
-    ):
-        [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
-        with pytest.raises(InputError, match=message):
-            run.result()
+    options = ["--paths.data=data", "--optimizer.weight_decay=0.1"]
+    [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
+    with pytest.raises(InputError, match=r"optimizer\.weight_decay 0.01, not 0.1; choose another"):
+        run.result()
     options = ["--paths.data=data", "--trainer.log_every=7"]
     [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
     assert run.result() is not None

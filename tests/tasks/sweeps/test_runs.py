@@ -131,7 +131,7 @@ def finished_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path,
 def test_the_result_of_another_model_task_or_other_data_is_refused(
     tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str
 ) -> None:
-    task, run, result = finished_copy(tiny_task, finetuned, tmp_path)
+    task, run, _ = finished_copy(tiny_task, finetuned, tmp_path)
     check_runs([run], 1)
     if changed == "model":
         model = read_model(task / "model")
@@ -153,14 +153,6 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
     assert message.startswith(f"{run.folder}: has the result of another run ({changed}: ")
     assert message.endswith(" in this run); choose another --output, or remove this folder")
     assert message.count(" in result.json, ") == 1
-    # Earlier versions recorded the digest of the model only.
-    del result["made_from"]
-    write(run.folder / "result.json", json.dumps(result))
-    if changed == "model":
-        with pytest.raises(InputError, match=r"has the result of another run \(model: "):
-            check_runs([run], 1)
-    else:
-        check_runs([run], 1)
 
 
 def test_a_finished_run_is_known_by_other_paths_and_by_later_versions(
@@ -178,18 +170,10 @@ def test_a_finished_run_is_known_by_other_paths_and_by_later_versions(
     write(run.folder / "result.json", json.dumps(result))
     with pytest.raises(InputError, match=r"has the result of a run with optimizer\.batch_size 999, not "):
         run.result()
-    del settings["optimizer"]["length_pool"]
     settings["optimizer"]["batch_size"] = run.config.optimizer.batch_size
-    write(run.folder / "result.json", json.dumps(result))
-    with pytest.raises(InputError, match=r"has the result of a run with optimizer\.length_pool 50, not 1; "):
-        run.result()
-    settings["optimizer"]["length_pool"] = 1
-    settings["optimizer"]["batch_size"] = run.config.optimizer.batch_size
-    write(run.folder / "result.json", json.dumps(result))
-    check_runs([run], 1)
     del result["made_from"]
     write(run.folder / "result.json", json.dumps(result))
-    with pytest.raises(InputError, match=r"has the result of a run with "):
+    with pytest.raises(InputError, match=r"result\.json: damaged: 'made_from'; remove it"):
         run.result()
 
 
