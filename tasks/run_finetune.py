@@ -62,4 +62,4 @@ def data_options(arguments: Sequence[str]) -> list[str]:
     parser.add_argument(CONFIG)
     file, folder = parser.parse_known_args(arguments)[0].config, data_folder()
     tree = read_tree(FinetuneConfig, settings_file(Path(file)), {}) if file and folder else {}
-    return [] if folder is None or "paths.data" in flatten(tree) else ["--paths.data", str(folder)]
+    return [] if folder is None or flatten(tree).get("paths.data") else ["--paths.data", str(folder)]

@@ -39,7 +39,9 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options and those for every run; raises InputError."""
     parser = finetuning_parser(__doc__)
     parser.add_argument(
-        "task", metavar="TASK", help="a task that `ernie-gram tasks` lists, or the .yaml file of a custom task"
+        "task",
+        metavar="TASK",
+        help="a task that `ernie-gram tasks` lists, or the .yaml file of a custom task or of settings",
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
     parser.add_argument(

@@ -107,7 +107,8 @@ def train_all(
             spent.setdefault(type(run), []).append(seconds)
             record(run, result)
             name, value = next(iter(result.items()))
-            print(f"done  {run.name}: {name} {value:,.2f}{time_left(unfinished, spent, jobs)}", flush=True)
+            shown = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"
+            print(f"done  {run.name}: {name} {shown}{time_left(unfinished, spent, jobs)}", flush=True)
     return failed
 
 

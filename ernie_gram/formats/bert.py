@@ -27,13 +27,13 @@ from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
     assembled,
-    read_vocabulary,
     tokenizer_settings,
     vocabulary_obstacles,
     write_vocabulary,
 )
 from reader.errors import InputError
 from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NAME = "bert"
@@ -77,8 +77,8 @@ def read(folder: Path) -> Model:
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
-    loaded = load_parameters(weights, "bert", config)
     vocabulary, notes = _read_tokenizer(folder)
+    loaded = load_parameters(weights, "bert", config)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
     return assembled(folder, NAME, loaded, vocabulary, notes)
@@ -143,10 +143,12 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
             notes.append(
                 f"the folder's tokenizer: {key} is {value}, but ours works as with {usual}: token IDs may differ"
             )
-    if tokenizer and not (folder / VOCABULARY).is_file():
+    if (folder / VOCABULARY).is_file():
+        vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
+    elif tokenizer:
         vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
     else:
-        vocabulary = read_vocabulary(folder, lowercase)
+        raise InputError(f"{folder}: has no vocabulary; put the model's {VOCABULARY} or {TOKENIZER} there")
     added = set(read_json(folder / ADDED_TOKENS)) if (folder / ADDED_TOKENS).is_file() else set()
     entries = tokenizer.get("added_tokens")
     for entry in entries if isinstance(entries, list) else []:

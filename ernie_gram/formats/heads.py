@@ -111,17 +111,11 @@ def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: boo
         holds_token_head: whether the format holds a head over tokens.
         keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
     """
-    lost = []
-    names = pretraining_parameters(model)
-    held = "only a whole head over tokens can be held" if holds_token_head else "prediction heads cannot be held"
-    if (
-        names
-        and not (holds_token_head and has_token_head(model))
-        and not (model.pretraining is None and keeps_transform and model.config.out_emb_size)
-    ):
-        keeps = keeps_transform and model.config.out_emb_size
+    lost, keeps = [], bool(keeps_transform and model.config.out_emb_size)
+    names = [name for name in pretraining_parameters(model) if not (keeps and name in HEAD_TRANSFORM)]
+    if names and not (holds_token_head and has_token_head(model)):
+        held = "only a whole head over tokens can be held" if holds_token_head else "prediction heads cannot be held"
         kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps else ""
-        names = [name for name in names if not (keeps and name in HEAD_TRANSFORM)]
         what = ", ".join(names) if len(names) <= 2 else f"the {len(names)} parameters of the prediction heads"
         lost.append(f"{what}: {held}{kept}")
     task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]

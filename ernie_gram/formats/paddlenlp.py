@@ -92,10 +92,9 @@ def read(folder: Path) -> Model:
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     config = model_config(encoder_settings(flat, family, str(path)), str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    loaded = load_parameters(weights, "paddlenlp", config)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
-    return assembled(folder, NAME, loaded, vocabulary)
+    return assembled(folder, NAME, load_parameters(weights, "paddlenlp", config), vocabulary)
 
 
 def cannot_hold(model: Model) -> list[Obstacle]:

@@ -59,8 +59,9 @@ def _read_settings(folder: Path, weights: str) -> dict[str, Any]:
 
 def _read(folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any]) -> Model:
     source = str(folder / CONFIG)
+    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
     loaded = load_parameters(folder / weights, column, model_config(settings, source))
-    return assembled(folder, format_name, loaded, read_vocabulary(folder, flag(settings, LOWERCASE, True, source)))
+    return assembled(folder, format_name, loaded, vocabulary)
 
 
 def cannot_hold_dygraph(model: Model) -> list[Obstacle]:

@@ -97,7 +97,7 @@ def phrase_spans(texts: TextEncoder, text: str, phrases: Sequence[str]) -> list[
     for phrase in phrases:
         wanted = texts.encode((phrase,)).ids[1:-1].tolist()
         if texts.vocabulary.unk in wanted:
-            raise InputError(f"{phrase!r} has a character outside of the vocabulary, so its place cannot be found")
+            raise InputError(f"{phrase!r} has a word that the vocabulary cannot spell ([UNK]), so it cannot be found")
         starts = range(1, len(ids) - len(wanted))
         found = {
             TokenSpan(start, start + len(wanted))

@@ -240,7 +240,7 @@ class EncoderMemory:
             ledger.briefly(ACTIVATIONS, self._activation(end))
             ledger.change(ACTIVATIONS, -inner)
             ledger.change(ACTIVATIONS, projected)
-            ledger.briefly(ACTIVATIONS, projected + self._scores(self._stored))
+            ledger.briefly(ACTIVATIONS, projected + self._scores(self._stored) * self._operand // FLOAT)
             ledger.change(GRADIENTS, self.layer_weights * FLOAT)
             ledger.change(ACTIVATIONS, inner - self.recomputed(end) - self.kept_layer(end))
         ledger.change(ACTIVATIONS, -bias)
@@ -248,7 +248,7 @@ class EncoderMemory:
             ledger.change(ACTIVATIONS, -bias - self._distances)
 
     def _backward(self, ledger: Ledger) -> None:
-        scores = self._scores(0 if self.fuses_attention else self.context)
+        scores = self._scores(0 if self.fuses_attention else self.context) * self._operand // FLOAT
         has_bias = self.model.use_relative_position
         # Without dropout, the scores have gradients before and after the softmax beside what is kept; with dropout,
         # these take the place of what its backward pass has read.

@@ -55,7 +55,8 @@ def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, bias
     - Query rows [M1], [M2], ...: the row of [MASK], from which the given model predicts the token of a slot. They need
       no noise to become different, because each of them predicts another token of an n-gram.
     - Heads: see `_Heads.values`. "fine_lm" starts as "mask_lm" if the given model has only the latter.
-    - Generator: that of the given model if it has the same hidden size; otherwise it is drawn.
+    - Generator: that of the given model if it has the same hidden size and the same generator.share_embeddings;
+      otherwise it is drawn.
 
     The result may include parameters of the given model that the run does not have, such as the pooler.
 
@@ -89,8 +90,8 @@ def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, bias
 def _generator_values(heads: _Heads) -> Values:
     """Return the generator's start values.
 
-    There are none unless the given model has a generator of the same hidden size, with embeddings of its own if the
-    new one has: its layers compute nothing meaningful from other embeddings.
+    There are none unless the given model has a generator of the same hidden size and with the same
+    `share_embeddings`: its layers compute nothing meaningful from other embeddings.
     """
     found, config = heads.model.parameters, heads.config
     small, prefix = config.generator.model(config.model), f"{GENERATOR}mask_lm"

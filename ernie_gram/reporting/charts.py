@@ -48,7 +48,7 @@ class Reference(NamedTuple):
 
 
 def thinned(points: Sequence[Point], best: float | None = None, limit: int = MAX_POINTS) -> list[Point]:
-    """Return `limit` of some points, evenly spread, with the first, the last and that of the step `best`."""
+    """Return at most `limit` of some points, evenly spread, the first and the last among them, and that of `best`."""
     if len(points) <= limit:
         return list(points)
     kept = {round(i * (len(points) - 1) / (limit - 1)) for i in range(limit)}

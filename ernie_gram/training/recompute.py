@@ -1,9 +1,9 @@
 """Recompute (activation checkpointing): free the results of a layer, and compute them again for the backward pass.
 
 Layers are marked while the program is built. After the backward pass has been added, the program is rewritten: marked
-operations are copied to where their results are first needed again, and the backward pass reads the copies. All results
-stay the same to the bit, because the copies have the same inputs and draw no random numbers: dropout is applied again
-with the mask that was drawn, which is kept (1 byte per number), as are the inputs of the layers.
+operations are copied to where their results are first needed again, and the backward pass reads the copies. The copies
+have the same inputs and draw no random numbers, so on a CPU all results stay the same to the bit: dropout is applied
+again with the mask that was drawn, which is kept (1 byte per number), as are the inputs of the layers.
 
 Paddle's own recompute draws new masks (3.3.1), so its gradients are wrong with dropout.
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.corpus.file_digests import check_corpus, digests_in
+from reader.corpus.file_digests import check_files, digests_in
 from reader.corpus.memmap import ARRAYS, FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError
@@ -75,9 +75,11 @@ def join_corpora(paths: list[Path], output: Path) -> None:
         for what in ("vocabulary", "lexicon"):
             if getattr(info, what) != getattr(first.info, what):
                 raise InputError(f"{path}: made with another {what} than {first.path}")
-    for path in paths:
-        # The joined corpus gets digests of its own, which would hide a damaged shard.
-        check_corpus(path)
+    size = sum((path / name).stat().st_size for path, info in zip(paths, infos, strict=True) for name in info.digests)
+    with progress("checking the shards", size, "B") as phase:
+        for path, info in zip(paths, infos, strict=True):
+            # The joined corpus gets digests of its own, which would hide a damaged shard.
+            check_files(path, info, phase.advance)
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
     # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))

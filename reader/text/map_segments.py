@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from reader.errors import InputError
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
-from reader.text.text_files import Segment, TextFiles, run_with_error_location
+from reader.text.text_files import Part, Segment, TextFiles, read_first_lines, run_with_error_location
 
 # Baseline memory per job in bytes: imported modules and compiled functions, mostly shared between the processes.
 BASE_MEMORY_BYTES = 150 << 20
@@ -107,10 +107,11 @@ def map_segments(
     segment_bytes = resources.segment_bytes(text)
     workers = min(resources.workers, max(1, -(-text.text_size // segment_bytes)))
     if workers > 1:
-        first = TextFiles(text.paths[:1], text.text_field).segments_unchecked(WARM_UP_BYTES)
+        path = text.paths[0]
+        first_lines = Segment([Part(path, 1, read_first_lines(path, WARM_UP_BYTES), False)], text.text_field)
         # Invalid text is ignored here: the process that gets its segment reports it with file and line.
         with suppress(UnicodeDecodeError, InputError):
-            warm_up(next(first).text())
+            warm_up(first_lines.text())
     result_folders: list[Path] = []
 
     def tasks() -> Iterator[_Task]:

@@ -183,6 +183,16 @@ def convert_read_errors(path: Path) -> Iterator[None]:
         raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
+def read_first_lines(path: Path, max_bytes: int) -> bytes:
+    """Return the first whole lines of a file, decompressed, at most `max_bytes` bytes.
+
+    Raises InputError as TextFiles does.
+    """
+    with convert_read_errors(path), gzip.open(path) if is_compressed(path) else path.open("rb") as file:
+        content = bytes(file.read(max_bytes))
+    return content[: content.rfind(b"\n") + 1]
+
+
 class TextFiles:
     """The text of several files, read once from front to back.
 

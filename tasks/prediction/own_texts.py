@@ -69,7 +69,7 @@ def task_layout(task: Task) -> Layout:
     sources = (source for name in task.submission_splits for source in task.splits[name].sources)
     layout = next((source.layout for source in sources if source.layout), task.layout)
     if isinstance(layout, Table):
-        # Every row of the user's has an answer, or is named as a bad one.
+        # A short row of the user's is a bad row, which is named.
         layout = replace(layout, omit_short_rows=False)
     if isinstance(layout, JsonLines) or (isinstance(layout, Table) and _has_names(layout)):
         return replace(layout, columns={"id": "id", **layout.columns})

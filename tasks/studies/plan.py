@@ -241,6 +241,7 @@ def _settings(config: Any) -> dict[str, Any]:
     return {
         key: value
         for key, value in flatten(asdict(config)).items()
-        if value != defaults[key] and (key in kept or not key.startswith(("paths.", "trainer.")))
-        if not (key == "task" and is_settings_file(value))
+        if value != defaults[key]
+        and (key in kept or not key.startswith(("paths.", "trainer.")))
+        and not (key == "task" and is_settings_file(value))
     }

@@ -52,9 +52,10 @@ class FinetuneRun(PlannedRun):
             found = json.loads(path.read_text(encoding="utf-8"))
             before, score, by_split = flatten(found["settings"]), found["score"], found["scores"]
             chosen, steps, seconds = found["steps"]["chosen"], found["steps"]["total"], sum(found["seconds"].values())
-            dict(found[MADE_FROM])  # for `check_made_from`
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
+        reason = "has the result of an earlier version; choose another --output, or remove this folder"
+        require(isinstance(found.get(MADE_FROM), dict), str(self.folder), reason)
         # Results of earlier versions lack new settings. `check_made_from` compares what the paths hold.
         before = flatten(asdict(FinetuneConfig())) | before
         paths = [key for key in before if key.startswith("paths.")] + ["task"] * is_settings_file(self.config.task)
@@ -109,7 +110,7 @@ def read_grid(name: str, task: str) -> Grid:
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
     path = named_settings(name, GRIDS, "grid")
-    grids, key = read_yaml(path), find_task(task).name
+    grids, key = read_yaml(path), find_task(_config(task, ()).task).name
     if key not in grids:
         options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
         raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; {options}")
@@ -136,7 +137,7 @@ def plan(
         require(f"--{key}" not in OWN, key, "cannot vary; this command sets it")
         require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
-    find_task(_config(task, tuple(overrides)).task)
+    find_task(_config(task, ()).task)
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):

@@ -91,6 +91,12 @@ def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path
     # DATA is a default: the file comes first.
     assert f"data: {tmp_path}\n" in done.stdout
     with_data = write(tmp_path / "data.yaml", "task: cola\npaths: {data: mine}\n")
+    explained = launch("cola", str(tmp_path), "--print_config").stdout
+    assert "data: ''\n" in explained
+    done = launch(
+        str(write(tmp_path / "explained.yaml", explained)), str(tmp_path), "--print_config", DATA=str(tmp_path)
+    )
+    assert f"data: {tmp_path}\n" in done.stdout
     for arguments in ((str(with_data), str(tmp_path)), ("--config", str(with_data)), (f"--config={with_data}",)):
         done = launch(*arguments, "--print_config", DATA=str(tmp_path))
         assert "data: mine\n" in done.stdout, done.stderr

@@ -132,6 +132,7 @@ def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
     own.write_text("task: mrpc\noptimizer: {batch_size: 5}\n")
     [run] = plan(str(own), Path("model"), tmp_path, {RATE: [0.001]}, [1], ["--paths.data=data"])
     assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
+    assert read_grid("paper", str(own)) == read_grid("paper", "mrpc")
 
 
 def test_a_split_that_some_runs_lack_has_the_median_of_the_others(tmp_path: Path) -> None:

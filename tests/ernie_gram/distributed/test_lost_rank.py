@@ -27,11 +27,14 @@ def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
     command = [*two_ranks(tmp_path / "log", "tests/support/rank_until_signal.py"), str(tmp_path)]
     # The ranks are found after the death of their launcher by its folder, which is among their arguments.
     launcher = subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
-    wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
-    launcher.kill()
-    launcher.communicate()
-    wait_for(lambda: len(list(tmp_path.glob("saved.*"))) == 2)
-    wait_for(lambda: subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False).stdout == b"")
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
+        launcher.kill()
+        launcher.communicate()
+        wait_for(lambda: len(list(tmp_path.glob("saved.*"))) == 2)
+        wait_for(lambda: subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False).stdout == b"")
+    finally:
+        subprocess.run(["pkill", "-KILL", "-f", str(tmp_path)], check=False)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

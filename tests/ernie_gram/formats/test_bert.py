@@ -233,7 +233,7 @@ def test_vocabularies_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_
     with pytest.raises(InputError, match=r"tokenizer\.json: the IDs of its tokens are not 0 to 0"):
         read_model(folder)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(InputError, match=r"has no vocabulary; put the model's vocab\.txt or spm\.model there"):
+    with pytest.raises(InputError, match=r"has no vocabulary; put the model's vocab\.txt or tokenizer\.json there"):
         read_model(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens))
     (folder / "tokenizer_config.json").write_text(json.dumps({"strip_accents": False}))

@@ -106,7 +106,7 @@ def test_phrases_are_found_wherever_they_occur_as_whole_words() -> None:
         with pytest.raises(InputError, match=f"'{absent}' does not occur as whole words of the text"):
             phrase_spans(TEXTS, "the new yorker", [absent])
     # All unknown words have one ID.
-    with pytest.raises(InputError, match="'€' has a character outside of the vocabulary"):
+    with pytest.raises(InputError, match="'€' has a word that the vocabulary cannot spell"):
         phrase_spans(TEXTS, "the ☃ city", ["€"])
 
 

@@ -173,7 +173,7 @@ def test_a_finished_run_is_known_by_other_paths_and_by_later_versions(
     settings["optimizer"]["batch_size"] = run.config.optimizer.batch_size
     del result["made_from"]
     write(run.folder / "result.json", json.dumps(result))
-    with pytest.raises(InputError, match=r"result\.json: damaged: 'made_from'; remove it"):
+    with pytest.raises(InputError, match=r": has the result of an earlier version; choose another --output"):
         run.result()
 
 
