@@ -107,7 +107,7 @@ def train_all(
             spent.setdefault(type(run), []).append(seconds)
             record(run, result)
             name, value = next(iter(result.items()))
-            shown = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4g}"
+            shown = f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.4g}"
             print(f"done  {run.name}: {name} {shown}{time_left(unfinished, spent, jobs)}", flush=True)
     return failed
 
