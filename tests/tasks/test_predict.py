@@ -12,6 +12,7 @@ import pytest
 
 from reader.system.output_files import claimed_file
 from reader.system.progress import Phase
+from tasks.api import FineTuned
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
 from tasks.registry import TASKS
@@ -312,6 +313,11 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     done = predict(without_best, *common)
     assert re.search(rf"note: .*{weights}: truncated or altered .*; step_\d+ is used instead", done.stderr)
     assert f"predictions of {without_best / newest.name}" in done.stdout
+    with pytest.warns(UserWarning, match="is used instead"):
+        FineTuned.load(without_best)
+    with fresh_scope():
+        done = call(export, str(without_best), str(tmp_path / "of_an_older_one"), "--to", "inference")
+    assert f"note: {without_best / newest.name}: {weights}: truncated or altered " in done.stderr
     shutil.copytree(newest, tmp_path / "of_another_run")
     refused = predict(finetuned, "--checkpoint", tmp_path / "of_another_run", *common)
     assert f"of_another_run is not a checkpoint of {finetuned}" in refused.stderr
