@@ -43,10 +43,9 @@ def check_spark() -> None:
 def spark_context(master: str | None) -> Iterator[SparkContext]:
     """Yield a context of Spark at `master`; without `master`, Spark runs on all cores of this machine.
 
-    The output of Spark is hidden. Raises InputError if Spark is not installed or does not start, and for an InputError
-    raised in a task; raises SystemRefusedError if Spark gives up because machines fail.
+    Call `check_spark` first. The output of Spark is hidden. Raises InputError if Spark does not start, and for an
+    InputError raised in a task; raises SystemRefusedError if Spark gives up because machines fail.
     """
-    check_spark()
     from py4j.protocol import Py4JJavaError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException

@@ -13,8 +13,8 @@ from ernie_gram.planning.memory import rank_memory
 from ernie_gram.pretraining.sizes import BatchShape
 from tests.support.static_programs import training_program
 
-# With dropout, what is kept is compared; without, sequences are so long that the gradients of the scores decide when the
-# memory is largest.
+# With dropout, what is kept is compared; without, sequences are so long that the memory is largest with the gradients
+# of the scores.
 SHAPES = {0.1: BatchShape(8, 100, 10.0), 0.0: BatchShape(8, 2000, 10.0)}
 BYTES = {"FLOAT32": 4, "BFLOAT16": 2, "FLOAT16": 2, "UINT8": 1}
 

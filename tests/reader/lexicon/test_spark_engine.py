@@ -21,7 +21,7 @@ from reader.errors import InputError, SystemRefusedError
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import MAX_SEGMENT_BYTES, SparkEngine
-from reader.lexicon.spark_session import REQUIREMENT, _failure, spark_context, spark_settings
+from reader.lexicon.spark_session import REQUIREMENT, _failure, check_spark, spark_context, spark_settings
 from reader.system.resumable_folder import resumable_folder
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
@@ -40,6 +40,7 @@ needs_spark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def context() -> Iterator[Any]:
+    check_spark()
     with spark_context("local[2]") as context:
         yield context
 
