@@ -17,20 +17,29 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import check_earlier, parse_experiment, run_experiment
+from ernie_gram.experiments.experiment import (
+    check_earlier,
+    check_overrides,
+    experiment_parser,
+    parse_experiment,
+    run_experiment,
+)
 from reader.errors import InputError, similar
+from tasks.reading.data_option import add_data_option
 from tasks.sweeps.benchmarks import BENCHMARKS, available_tasks, read_benchmark, table
-from tasks.sweeps.runs import check_runs, finetuning_parser, plan
+from tasks.sweeps.runs import check_runs, plan
 
 
 def main() -> None:
     """Run the command line."""
-    parser = finetuning_parser(__doc__)
+    parser = experiment_parser(__doc__)
+    add_data_option(parser, is_required=True)
     names = ", ".join(sorted(path.stem for path in BENCHMARKS.glob("*.yaml")))
     parser.add_argument("benchmark", metavar="NAME", help=f"{names}, or a YAML file like those in conf/benchmarks")
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="train only these tasks of the benchmark")
     options, overrides = parse_experiment(parser)
+    check_overrides(overrides, ["--paths.data"])
     benchmark = read_benchmark(options.benchmark)
     for name in options.tasks or ():
         known = ", ".join(benchmark.tasks)

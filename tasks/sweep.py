@@ -17,15 +17,16 @@ import argparse
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import check_earlier, parse_experiment, run_experiment
+from ernie_gram.experiments.experiment import check_earlier, experiment_parser, parse_experiment, run_experiment
 from ernie_gram.experiments.tables import Finished, Spread, by_setting, markdown_table, spread_of
 from ernie_gram.plot import new_figure, save_figure
 from reader.errors import counted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
+from tasks.reading.data_option import FILES, VARIABLE, data_folder
 from tasks.registry.task_file import find_task
 from tasks.sweeps.benchmarks import MISSING
-from tasks.sweeps.runs import Grid, check_runs, finetuning_parser, plan, read_grid, scores_of
+from tasks.sweeps.runs import Grid, check_runs, config_of, plan, read_grid, scores_of
 
 # Short options for the settings that sweeps vary most often.
 SHORT = {
@@ -37,7 +38,9 @@ SHORT = {
 
 def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options and those for every run; raises InputError."""
-    parser = finetuning_parser(__doc__)
+    parser = experiment_parser(__doc__)
+    default = f"default: `paths.data` of a file of settings, else {VARIABLE}"
+    parser.add_argument("--data", "--paths.data", metavar="FOLDER", help=f"{FILES} ({default})")
     parser.add_argument(
         "task",
         metavar="TASK",
@@ -149,7 +152,9 @@ def main() -> None:
     """Run the command line."""
     options, overrides = parse_arguments()
     seeds = range(1, options.seeds + 1)
-    overrides = [*overrides, f"--paths.data={options.data}"]
+    folder = options.data or config_of(options.task, ()).paths.data or data_folder()
+    require(bool(folder), "--data", f"must be given, or {VARIABLE}: the folder with the files of the task")
+    overrides = [*overrides, f"--paths.data={folder}"]
     runs = plan(options.task, options.model, options.output, grid_of(options), seeds, overrides)
     check_earlier(runs, options.output)
     check_runs(runs, options.processes)

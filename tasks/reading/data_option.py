@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 VARIABLE = "DATA"
-MEANING = f"folder with the official files of a task, or the benchmark's folder above it (default: {VARIABLE})"
+FILES = "folder with the official files of a task, or the benchmark's folder above it"
+MEANING = f"{FILES} (default: {VARIABLE})"
 
 
 def add_data_option(parser: argparse.ArgumentParser, is_required: bool = False) -> None:

@@ -146,8 +146,8 @@ def _tasks(finetuning: Mapping[str, Any]) -> dict[str, Options]:
     """Return the settings of each task: those of all tasks, and its own, which override them."""
     common = flatten(_mapping("finetuning.options", finetuning.get("options")))
     tasks = {str(task): own for task, own in _mapping("finetuning.tasks", finetuning.get("tasks")).items()}
-    for task in tasks:
-        find_task(task)
+    names = [find_task(task).name for task in tasks]
+    require(len(set(names)) == len(names), "finetuning.tasks", f"two tasks have one name: {', '.join(names)}")
     return {task: common | flatten(_mapping(f"finetuning.tasks.{task}", own)) for task, own in tasks.items()}
 
 

@@ -67,6 +67,7 @@ def read_benchmark(name: str) -> Benchmark:
             raise InputError("tasks: expected a list of names of tasks")
         for task in tasks:
             task_named(task)
+            require(tasks.count(task) == 1, "tasks", f"{task} is there twice")
         try:
             columns = tuple(_reported(value) for value in tree.get("reported", []))
         except (TypeError, KeyError, AttributeError) as error:

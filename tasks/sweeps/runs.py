@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import as_argument, flatten, load_config, read_yaml
-from ernie_gram.experiments.experiment import check_overrides, experiment_parser
+from ernie_gram.experiments.experiment import check_overrides
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
 from ernie_gram.formats.registry import read_model
@@ -21,7 +20,6 @@ from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file, named_settings
 from tasks.metrics.catalog import METRICS
-from tasks.reading.data_option import add_data_option
 from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import FINAL, MADE_FROM, check_settings, data_identity, model_identity, prepare
@@ -95,13 +93,6 @@ def scores_of(result: Result) -> dict[str, float]:
     return {name: value for name, value in result.items() if "." in name}
 
 
-def finetuning_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options of experiments and --data."""
-    parser = experiment_parser(description)
-    add_data_option(parser, is_required=True)
-    return parser
-
-
 def read_grid(name: str, task: str) -> Grid:
     """Return the grid of a task from a file of grids: the name of a file in conf/grids, or a path.
 
@@ -110,7 +101,7 @@ def read_grid(name: str, task: str) -> Grid:
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
     path = named_settings(name, GRIDS, "grid")
-    grids, key = read_yaml(path), find_task(_config(task, ()).task).name
+    grids, key = read_yaml(path), find_task(config_of(task, ()).task).name
     if key not in grids:
         options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
         raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; {options}")
@@ -137,12 +128,12 @@ def plan(
         require(f"--{key}" not in OWN, key, "cannot vary; this command sets it")
         require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
-    find_task(_config(task, ()).task)
+    find_task(config_of(task, ()).task)
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):
             options = [f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True)]
-            config = _config(task, (*overrides, *options))
+            config = config_of(task, (*overrides, *options))
             # One spelling for each value, because 5e-5 and 0.00005 are the same run.
             flat = flatten(asdict(config))
             varied = {key: as_argument(flat[key]) for key in grid}
@@ -161,7 +152,8 @@ def plan(
 
 
 @cache
-def _config(task: str, options: tuple[str, ...]) -> FinetuneConfig:
+def config_of(task: str, options: tuple[str, ...]) -> FinetuneConfig:
+    """Return the settings of a run; for `task`, see `plan`. Raises InputError."""
     return load_config(FinetuneConfig, [*settings_of(task), *options])[0]
 
 

@@ -13,7 +13,7 @@ from ernie_gram.config.loading import flatten, read_yaml
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
-from tasks import benchmark, study
+from tasks import benchmark, study, sweep
 from tasks.registry import TASKS
 from tasks.sweep import main, markdown, report
 from tasks.sweeps.runs import GRIDS, plan, read_grid
@@ -133,6 +133,28 @@ def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
     [run] = plan(str(own), Path("model"), tmp_path, {RATE: [0.001]}, [1], ["--paths.data=data"])
     assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
     assert read_grid("paper", str(own)) == read_grid("paper", "mrpc")
+
+
+@pytest.mark.parametrize(
+    ("in_file", "option", "variable", "used"),
+    [
+        ("mine", [], "other", "mine"),
+        ("mine", ["--data", "given"], "other", "given"),
+        ("mine", ["--paths.data", "given"], "other", "given"),
+        ("", [], "other", "other"),
+    ],
+)
+def test_the_data_of_a_file_of_settings_precede_the_variable(
+    in_file: str, option: list[str], variable: str, used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(f"task: mrpc\npaths: {{data: '{in_file}'}}\n")
+    monkeypatch.setenv("DATA", variable)
+    planned: list[str] = []
+    monkeypatch.setattr(sweep, "check_runs", lambda runs, _: planned.extend(run.config.paths.data for run in runs))
+    monkeypatch.setattr(sweep, "run_experiment", lambda *_: None)
+    done = call(main, str(own), str(tmp_path / "model"), "--output", str(tmp_path / "out"), *option)
+    assert (done.returncode, planned) == (0, [used]), done.stderr
 
 
 def test_a_split_that_some_runs_lack_has_the_median_of_the_others(tmp_path: Path) -> None:

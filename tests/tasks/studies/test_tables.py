@@ -192,6 +192,17 @@ def test_a_number_in_place_of_a_name_is_an_error_of_one_line(tmp_path: Path, mor
     assert str(error.value).startswith(f"{path}: {message}")
 
 
+def test_two_tasks_of_one_name_are_refused(tmp_path: Path, tiny_task: Path) -> None:
+    path, own = tmp_path / "study.yaml", (tiny_task / "data" / "task.yaml").read_text()
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(f"name: mine\n{own}")
+    tasks = f"{{{tmp_path}/a.yaml: {{}}, {tmp_path}/b.yaml: {{}}}}"
+    path.write_text(f"reference: a\nvariants: {{a: {{start: true}}}}\nfinetuning: {{tasks: {tasks}}}\n")
+    with pytest.raises(InputError) as error:
+        read_study(str(path))
+    assert str(error.value) == f"{path}: finetuning.tasks: two tasks have one name: mine, mine"
+
+
 def test_every_study_of_the_project_is_valid_and_names_its_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def test_the_benchmarks_of_the_project_have_tasks_of_the_registry() -> None:
         ("tasks: []", "tasks: expected a list"),
         ("tasks: [[mrpc]]", "tasks: expected a list of names"),
         ("tasks: [mrcp]", "no task 'mrcp'; did you mean mrpc"),
+        ("tasks: [mrpc, qnli, mrpc]", "tasks: mrpc is there twice"),
         ("task: [mrpc]", "task: is not a key of a benchmark (title, tasks, reported); did you mean tasks"),
         ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected a list of columns"),
         (
