@@ -95,7 +95,8 @@ def _scores(model: Model) -> str:
     step = scores.pop("step", None)
     if not scores:
         return "None recorded."
-    rows = "".join(f"\n| {key} | {value:.4g} |" for key, value in scores.items())
+    shown = {key: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" for key, value in scores.items()}
+    rows = "".join(f"\n| {key} | {value} |" for key, value in shown.items())
     at = "" if step is None else f", at step {step:,}"
     on = f"Of the task `{model.training.task}`" if model.training and model.training.task else "On held-out text"
     return f"{on}{at}:\n\n| | |\n|---|---:|{rows}"

@@ -102,6 +102,15 @@ def test_runs_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, s
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [str(a), str(b), "other"]
 
 
+def test_the_current_folder_has_its_name(tmp_path: Path, saved: list[Figure], monkeypatch: pytest.MonkeyPatch) -> None:
+    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=1)
+    log.record("train", 0, {"loss": 5.0})
+    log.close()
+    monkeypatch.chdir(tmp_path)
+    plot_runs([Path()], Path("curve.png"))
+    assert tmp_path.name in [line.get_label() for line in saved[0].axes[0].lines]
+
+
 @pytest.mark.parametrize(("steps", "marker"), [(range(6, 7), "o"), (range(1, 4), "o"), (range(1, 90), "")])
 def test_few_points_have_markers_and_all_ticks_are_whole_steps(
     tmp_path: Path, saved: list[Figure], steps: range, marker: str

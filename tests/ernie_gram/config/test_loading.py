@@ -103,6 +103,14 @@ def test_an_invalid_option_gives_an_error_that_names_the_command_line(tmp_path: 
     assert "Parser key" not in str(raised.value)
 
 
+def test_a_second_file_is_refused(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a.yaml", "seed: 1"), write(tmp_path / "b.yaml", "seed: 2")
+    with pytest.raises(
+        InputError, match=r"a\.yaml and .*b\.yaml: one file is possible; begin the other with `base: FILE`"
+    ):
+        load("--config", first, f"--config={second}")
+
+
 def test_numbers_may_have_an_exponent_or_underscores(tmp_path: Path) -> None:
     path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
     config = load("--config", path, "--optimizer.epsilon=1e-8")

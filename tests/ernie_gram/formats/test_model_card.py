@@ -40,7 +40,7 @@ def test_a_card_of_an_unknown_model_invents_nothing() -> None:
 def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) -> None:
     pretraining = {"objective": {"masking": "explicit"}, "paths": {"output": "/home/me/run"}}
     settings = {"seed": 3, "trainer": {"max_steps": 500}}
-    scores = {"step": 1500, "perplexity": 217.04, "accuracy": 0.25}
+    scores = {"step": 1500, "perplexity": 217.04, "ngram_perplexity": 12959.6, "accuracy": 0.25}
     training = TrainingRecord("corpus_en", "bert", settings, scores)
     described = model(source=tmp_path, pretraining=pretraining, training=training)
     (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
@@ -60,7 +60,7 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     assert shown["objective"] == {"masking": "explicit"}
     assert shown["seed"] == 3
     assert shown["trainer"] == {"max_steps": 500}
-    assert "| perplexity | 217 |" in found["Scores"]
+    assert "| perplexity | 217 |\n| ngram_perplexity | 12,960 |" in found["Scores"]
     assert "step 1,500" in found["Scores"]
     assert found["Licence"].startswith("`apache-2.0`")
 
