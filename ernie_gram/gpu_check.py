@@ -1,4 +1,4 @@
-"""Check in a few minutes whether this project computes on this machine's GPUs what it should, and how fast:
+"""Check whether this project computes on this machine's GPUs what it should, and how fast:
 
     ernie-gram gpu-check
 
@@ -13,6 +13,7 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.gpu_check")
 
+import argparse
 import json
 import shutil
 import sys
@@ -66,10 +67,10 @@ def summary(results: Sequence[Result]) -> str:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(description=__doc__)
+    parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_output_file(parser, "the JSON file (%(default)s)", default=Path("gpu_check.json"))
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAME,...", help="these checks (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="small models: a minute or two")
+    parser.add_argument("--quick", action="store_true", help="small models")
     parser.add_argument(
         "--limit", type=int, default=0, metavar="SECONDS", help="time of each check (default: 60 to 240)"
     )

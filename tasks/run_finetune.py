@@ -24,7 +24,8 @@ USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml; or
 the .yaml file of a custom task; or a .yaml file of settings, which has `task: NAME` or `base: FILE`. MODEL is a model
 folder or a run. `{0} --print_config` prints all settings with their meaning. --check checks everything, and does not
-train.
+train. The scores, the best model and the log are written to output/TASK (another folder: --paths.output). Settings that
+are often changed: --optimizer.learning_rate, --optimizer.batch_size, --optimizer.epochs, --input.max_seq_len.
 
 {1}
   DATA         folder with the official files of the task, or the benchmark's folder above it (or --paths.data)"""

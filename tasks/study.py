@@ -27,7 +27,7 @@ from reader.build_options import parse_positive
 from reader.errors import counted
 from reader.system.lock_files import locked_name
 from tasks.reading.data_option import add_data_option
-from tasks.studies.plan import check_settings, plan_study
+from tasks.studies.plan import check_settings, check_texts, plan_study
 from tasks.studies.preparation import Prepared
 from tasks.studies.results_file import read_results, repair_results
 from tasks.studies.running import StudyRunner
@@ -67,10 +67,11 @@ def main() -> None:
     texts = {TRAIN_TEXT: options.input, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
     require(options.start is None or study.needs_start, "--start", "this study does not start from a given model")
-    read_results(options.results)  # refuses any other file before the corpora are built
+    records = read_results(options.results)
     missing = prepared.missing()
     if missing:
         prepared.check_texts()
+        check_texts(options.results, records, prepared)
     check_settings(prepared, options.output, options.data)
     if options.check:
         for path, _ in missing:

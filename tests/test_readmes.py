@@ -1,4 +1,4 @@
-"""Both READMEs have the same sections and commands, and the commands of their ten minutes work."""
+"""The READMEs have the same sections and commands, those of the ten minutes work, and the layout is complete."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.support.further_cases import FURTHER
 from tests.support.readme import sections
 
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 # What the commands of README.zh.md have in place of those of README.md.
 TRANSLATIONS = {
@@ -32,7 +33,6 @@ TRANSLATIONS = {
     "Return the shortest path between two nodes of the graph.": "这个问题很重要，我们需要解决。",
     "Return the shortest path two between nodes of the graph.": "这问个题很重要，我们需要解决。",
 }
-LAYOUT = "repository-layout"  # its blocks are names with explanations
 
 # Less of everything, so that the commands end within seconds.
 SMALLER = {
@@ -54,28 +54,20 @@ def commands(block: str) -> str:
     return " ".join(re.sub(r"\\\n| # .*", " ", block).split())
 
 
-def names(block: str) -> list[tuple[int, str]]:
-    """Return the indented names of files and folders of a layout, without their explanations."""
-    return [(len(line) - len(line.lstrip()), line.split()[0]) for line in block.split("\n") if line[:16].strip()]
-
-
 def test_both_readmes_have_the_same_sections_and_commands() -> None:
     english, chinese = sections(ENGLISH), sections(CHINESE)
     assert len(english) > 15
     assert [each[:2] for each in chinese] == [each[:2] for each in english]
     for ours, theirs in zip(english, chinese, strict=True):
-        if ours.anchor == LAYOUT:
-            assert list(map(names, theirs.blocks)) == list(map(names, ours.blocks))
-        else:
-            expected = [commands(replaced(block, TRANSLATIONS)) for block in ours.blocks]
-            assert list(map(commands, theirs.blocks)) == expected, ours.anchor
+        expected = [commands(replaced(block, TRANSLATIONS)) for block in ours.blocks]
+        assert list(map(commands, theirs.blocks)) == expected, ours.anchor
 
 
 def test_the_layout_names_every_package_and_page() -> None:
-    layout = next(section.blocks for section in sections(ENGLISH) if section.anchor == LAYOUT)[0]
+    [layout] = next(section.blocks for section in sections(CONTRIBUTING) if section.anchor == "repository-layout")
     packages = [path.parent for path in ROOT.glob("[ret]*/*/__init__.py")]
     mirrored = {"reader", "ernie_gram", "tasks"}  # in tests/, the layout of the source
-    listed = [name for _, name in names(layout)]
+    listed = [line.split()[0] for line in layout.split("\n") if line[:16].strip()]
     assert [path for path in packages if path.name not in mirrored and f"{path.name}/" not in listed] == []
     assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name not in layout] == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from reader.system.installation import is_settings_file
 from tasks.kinds.task import TRAIN
 from tasks.reading.official_files import available_splits, file_digests, find_files
 from tasks.registry.task_file import find_task
-from tasks.studies.preparation import Prepared
+from tasks.studies.preparation import OPTIONS, Prepared, text_digest
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Options, Variant
 from tasks.sweeps.runs import NO_DEV_SPLIT, plan
@@ -82,6 +82,20 @@ def check_record(where: Path, record: Record, planned: Planned) -> None:
     ]
     reason = f"has the result of {planned.name} with {'; '.join(differences[:4])}; give another --results"
     require(False, str(where), reason)
+
+
+def check_texts(where: Path, records: Iterable[Record], prepared: Prepared) -> None:
+    """Raise InputError if a recorded corpus of the study was made from another text than the given one."""
+    study = prepared.study
+    recorded = {
+        study.corpora[record["corpus"]].text: record["data"]["text"]
+        for record in records
+        if record["kind"] == CORPUS and record["corpus"] in study.corpora
+    }
+    for name, digest in recorded.items():
+        files = prepared.texts[name]
+        reason = f"has results of another text than {OPTIONS[name]} {' '.join(files)}; give another --results"
+        require(not files or text_digest(files, prepared.vocabulary) == digest, str(where), reason)
 
 
 def _shown(value: object) -> str:

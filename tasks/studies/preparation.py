@@ -142,7 +142,9 @@ class Prepared:
         for name, files in self.texts.items():
             if files and name in texts:
                 reason = f"is not the text that {self.corpus(texts[name][0])} was made from; choose another --output"
-                require(_digest(files, self.vocabulary) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason)
+                require(
+                    text_digest(files, self.vocabulary) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason
+                )
         require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
 
     def _check_vocabulary(self, options: Options) -> None:
@@ -186,7 +188,7 @@ def _check_options(where: str, path: Path, found: Mapping[str, Any], wanted: Map
         require(wanted[key] == value, where, reason)
 
 
-def _digest(files: list[str], vocabulary: Path) -> str:
+def text_digest(files: list[str], vocabulary: Path) -> str:
     """Return the digest of a text as corpora store it; the vocabulary, which may be in the same folder, is no text."""
     text = TextFiles(find_files(files, [vocabulary]))
     for _ in text.segments(SEGMENT_BYTES):

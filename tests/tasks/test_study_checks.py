@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tasks.study import main
@@ -37,8 +38,14 @@ def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_
     assert done.stdout.splitlines()[:-1] == [f"would build {prepared / name}" for name in names]
     assert not prepared.exists()
     mine = write(tmp_path / "mine.jsonl", '{"text": "of the user"}\n')
+    corpus = {"run": "corpus corpus", "kind": "corpus", "corpus": "corpus", "digest": "", "result": {}}
+    recorded = write(tmp_path / "recorded.jsonl", json.dumps(corpus | {"data": {"text": "0"}}) + "\n")
     for more, message in (
         (["--results", str(mine)], f"{mine}, line 1: not a result of a study"),
+        (
+            ["--results", str(recorded), "--check"],
+            f"{recorded}: has results of another text than --input {train}; give",
+        ),
         (["--start", "model"], "--start: this study does not start from a given model"),
     ):
         done = call(main, str(path), "--output", str(tmp_path / "out"), *data, *texts, *more)
