@@ -51,7 +51,7 @@ def load_config(
     key the most similar known one.
     """
     first = OneLineParser(prog=program, add_help=False, allow_abbrev=False)
-    first.add_argument("--config", action="append", default=[])
+    first.add_argument("--config")
     flags = {"print_config": PRINT_HELP, **(flags or {})}
     for flag in flags:
         first.add_argument(f"--{flag}", action="store_true")
@@ -61,10 +61,11 @@ def load_config(
         if key != "help":
             _check_key(config_type, key, "command line")
     files: dict[str, Path] = {}
-    if len(known.config) > 1:
-        reason = "one file is possible; begin the other with `base: FILE` to change its settings"
-        raise InputError(f"--config: {' and '.join(known.config)}: {reason}")
-    tree = read_tree(config_type, settings_file(Path(known.config[0])), files) if known.config else {}
+    if sum(argument.partition("=")[0] == "--config" for argument in arguments) > 1:
+        raise InputError(
+            f"--config: given twice; begin {known.config} with `base: FILE` to change the settings of a file"
+        )
+    tree = read_tree(config_type, settings_file(Path(known.config)), files) if known.config else {}
     parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     for flag, meaning in flags.items():
