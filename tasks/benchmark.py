@@ -17,13 +17,7 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import (
-    check_earlier,
-    check_overrides,
-    experiment_parser,
-    parse_experiment,
-    run_experiment,
-)
+from ernie_gram.experiments.experiment import check_earlier, experiment_parser, parse_experiment, run_experiment
 from reader.errors import InputError, similar
 from tasks.reading.data_option import add_data_option
 from tasks.sweeps.benchmarks import BENCHMARKS, available_tasks, read_benchmark, table
@@ -39,7 +33,7 @@ def main() -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="train only these tasks of the benchmark")
     options, overrides = parse_experiment(parser)
-    check_overrides(overrides, ["--paths.data"])
+    require(not any(option.startswith("--paths.data") for option in overrides), "--paths.data", "give --data")
     benchmark = read_benchmark(options.benchmark)
     for name in options.tasks or ():
         known = ", ".join(benchmark.tasks)

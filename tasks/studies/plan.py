@@ -23,7 +23,7 @@ from reader.system.installation import is_settings_file
 from tasks.kinds.task import TRAIN
 from tasks.reading.official_files import available_splits, file_digests, find_files
 from tasks.registry.task_file import find_task
-from tasks.studies.preparation import OPTIONS, Prepared, text_digest
+from tasks.studies.preparation import OPTIONS, Prepared
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Options, Variant
 from tasks.sweeps.runs import NO_DEV_SPLIT, plan
@@ -93,9 +93,10 @@ def check_texts(where: Path, records: Iterable[Record], prepared: Prepared) -> N
         if record["kind"] == CORPUS and record["corpus"] in study.corpora
     }
     for name, digest in recorded.items():
-        files = prepared.texts[name]
-        reason = f"has results of another text than {OPTIONS[name]} {' '.join(files)}; give another --results"
-        require(not files or text_digest(files, prepared.vocabulary) == digest, str(where), reason)
+        reason = (
+            f"has results of another text than {OPTIONS[name]} {' '.join(prepared.texts[name])}; give another --results"
+        )
+        require(prepared.digests.get(name, digest) == digest, str(where), reason)
 
 
 def _shown(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ class Prepared:
     def info(self, name: str) -> CorpusInfo:
         """Return the description of a corpus; raises InputError if it is missing or damaged."""
         return Corpus(self.corpus(name)).info
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The digests of the given texts, by their names. All of each text is read once."""
+        return {name: _digest(files, self.vocabulary) for name, files in self.texts.items() if files}
 
     def missing(self) -> list[tuple[Path, list[str]]]:
         """Return the missing files and folders in the order of building, each with the command that builds it.
@@ -139,12 +145,10 @@ class Prepared:
             reason = f"was made from another text than {self.corpus(first)}; choose another --output"
             require(info.text == text, str(self.corpus(name)), reason)
             vocabularies[info.vocabulary] = name
-        for name, files in self.texts.items():
-            if files and name in texts:
+        for name, digest in self.digests.items():
+            if name in texts:
                 reason = f"is not the text that {self.corpus(texts[name][0])} was made from; choose another --output"
-                require(
-                    text_digest(files, self.vocabulary) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason
-                )
+                require(digest == texts[name][1], f"{OPTIONS[name]} {' '.join(self.texts[name])}", reason)
         require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
 
     def _check_vocabulary(self, options: Options) -> None:
@@ -188,7 +192,7 @@ def _check_options(where: str, path: Path, found: Mapping[str, Any], wanted: Map
         require(wanted[key] == value, where, reason)
 
 
-def text_digest(files: list[str], vocabulary: Path) -> str:
+def _digest(files: list[str], vocabulary: Path) -> str:
     """Return the digest of a text as corpora store it; the vocabulary, which may be in the same folder, is no text."""
     text = TextFiles(find_files(files, [vocabulary]))
     for _ in text.segments(SEGMENT_BYTES):

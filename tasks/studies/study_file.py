@@ -147,7 +147,8 @@ def _tasks(finetuning: Mapping[str, Any]) -> dict[str, Options]:
     common = flatten(_mapping("finetuning.options", finetuning.get("options")))
     tasks = {str(task): own for task, own in _mapping("finetuning.tasks", finetuning.get("tasks")).items()}
     names = [find_task(task).name for task in tasks]
-    require(len(set(names)) == len(names), "finetuning.tasks", f"two tasks have one name: {', '.join(names)}")
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    require(not twice, "finetuning.tasks", f"two tasks have the name {', '.join(twice)}")
     return {task: common | flatten(_mapping(f"finetuning.tasks.{task}", own)) for task, own in tasks.items()}
 
 

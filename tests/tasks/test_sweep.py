@@ -136,20 +136,20 @@ def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("in_file", "option", "variable", "used"),
+    ("in_file", "option", "used"),
     [
-        ("mine", [], "other", "mine"),
-        ("mine", ["--data", "given"], "other", "given"),
-        ("mine", ["--paths.data", "given"], "other", "given"),
-        ("", [], "other", "other"),
+        ("mine", [], "mine"),
+        ("mine", ["--data", "given"], "given"),
+        ("mine", ["--paths.data", "x"], "x"),
+        ("", [], "other"),
     ],
 )
 def test_the_data_of_a_file_of_settings_precede_the_variable(
-    in_file: str, option: list[str], variable: str, used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_file: str, option: list[str], used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(f"task: mrpc\npaths: {{data: '{in_file}'}}\n")
-    monkeypatch.setenv("DATA", variable)
+    monkeypatch.setenv("DATA", "other")
     planned: list[str] = []
     monkeypatch.setattr(sweep, "check_runs", lambda runs, _: planned.extend(run.config.paths.data for run in runs))
     monkeypatch.setattr(sweep, "run_experiment", lambda *_: None)

@@ -14,7 +14,7 @@ from tasks.studies.study_file import read_study
 from tasks.studies.summaries import Summary
 from tasks.studies.tables import report
 from tasks.study_tables import main
-from tests.support.commands import call
+from tests.support.commands import ROOT, call
 
 STUDY = {
     "title": "Made up",
@@ -200,7 +200,7 @@ def test_two_tasks_of_one_name_are_refused(tmp_path: Path, tiny_task: Path) -> N
     path.write_text(f"reference: a\nvariants: {{a: {{start: true}}}}\nfinetuning: {{tasks: {tasks}}}\n")
     with pytest.raises(InputError) as error:
         read_study(str(path))
-    assert str(error.value) == f"{path}: finetuning.tasks: two tasks have one name: mine, mine"
+    assert str(error.value) == f"{path}: finetuning.tasks: two tasks have the name mine"
 
 
 def test_every_study_of_the_project_is_valid_and_names_its_settings(
@@ -210,6 +210,11 @@ def test_every_study_of_the_project_is_valid_and_names_its_settings(
     from tasks.studies.preparation import Prepared
     from tasks.studies.study_file import STUDIES
 
+    # Its variants are those of the study whose file of results it shares, and explicit masking.
+    explicit = read_study(str(ROOT / "docs" / "results" / "warm_start_explicit.yaml"))
+    variants = read_study("warm_start").variants
+    assert {**explicit.variants, **variants} == {**variants, "explicit": explicit.variants["explicit"]}
+    assert explicit.tasks == read_study("warm_start").tasks
     names = {path.stem for path in STUDIES.glob("*.yaml")}
     assert names == {"ladder", "lexicon", "precision", "warm_start", "chinese"}
     for name in names:
