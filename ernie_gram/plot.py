@@ -142,7 +142,7 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     }
     figure, panels = new_figure(1 + len(shown))
     losses, *evaluations = panels
-    names = [output.resolve().name for output in outputs]
+    names = [output.absolute().name for output in outputs]
     for number, (output, name, records) in enumerate(zip(outputs, names, logs, strict=True)):
         color, label = f"C{number % 10}", name if names.count(name) == 1 else str(output)
         _plot_loss(losses, records, label, color)

@@ -63,7 +63,7 @@ def _visualdl_writer(output: Path) -> Any:
         # Imported here, because the import creates a folder in the home directory, which may fail.
         from visualdl import LogWriter
 
-        return LogWriter(logdir=str(output / "visualdl"), display_name=output.resolve().name)
+        return LogWriter(logdir=str(output / "visualdl"), display_name=output.absolute().name)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         print_warning(f"no curves for VisualDL, which cannot write its files: {reason}")

@@ -90,7 +90,7 @@ def check_texts(where: Path, records: Iterable[Record], prepared: Prepared) -> N
     recorded = {
         study.corpora[record["corpus"]].text: record["data"]["text"]
         for record in records
-        if record["kind"] == CORPUS and record["corpus"] in study.corpora
+        if record["kind"] == CORPUS and record.get("corpus") in study.corpora and "data" in record
     }
     for name, digest in recorded.items():
         reason = (

@@ -213,7 +213,7 @@ def test_every_study_of_the_project_is_valid_and_names_its_settings(
     # Its variants are those of the study whose file of results it shares, and explicit masking.
     explicit = read_study(str(ROOT / "docs" / "results" / "warm_start_explicit.yaml"))
     variants = read_study("warm_start").variants
-    assert {**explicit.variants, **variants} == {**variants, "explicit": explicit.variants["explicit"]}
+    assert {**variants, **explicit.variants} == {**variants, "explicit": explicit.variants["explicit"]}
     assert explicit.tasks == read_study("warm_start").tasks
     names = {path.stem for path in STUDIES.glob("*.yaml")}
     assert names == {"ladder", "lexicon", "precision", "warm_start", "chinese"}
