@@ -35,7 +35,7 @@ def test_metrics_equal_their_definitions() -> None:
         "unit_ids": np.array([0, 5, 2, 4]),
     }
     losses = np.array([0.5, 1.0, 2.0, 3.0, 0.25, 4.0], np.float32)
-    best = np.array([0, 1, 2, 0, 2, 0])  # one slot of n-gram 5 is predicted wrongly
+    best = np.array([0, 0, 0, 3, 2, 0])  # the first two slots of n-gram 5 are predicted wrongly
     log_p = log_frequencies(COUNTS)
     assert np.exp(log_p).sum() == pytest.approx(1)
     assert np.exp(log_p[0]) == pytest.approx(6 / 17)

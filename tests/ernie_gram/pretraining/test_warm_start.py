@@ -208,6 +208,11 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     with_bias = dataclasses.replace(config.model, use_relative_position=True, relative_position_start="zero")
     arrays, _ = values_of(model, dataclasses.replace(config, model=with_bias), corpus)
     assert not arrays["generator_rel_pos_embedding"].any()
+    # A run with fewer positions takes the first ones, in the model and in the generator.
+    shorter = dataclasses.replace(config, model=dataclasses.replace(config.model, max_position_embeddings=36))
+    arrays, _ = values_of(model, shorter, corpus)
+    for name in ("pos_embedding", "generator_pos_embedding"):
+        assert np.array_equal(arrays[name], given[name][:36]), name
     # A generator of another size is drawn, and one that was trained with other embeddings.
     for change in ({"num_attention_heads": 2}, {"share_embeddings": not share}):
         other = dataclasses.replace(config, generator=dataclasses.replace(config.generator, **change))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
 from ernie_gram.pretraining.job import PretrainNetwork, row_counts
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import METERS, read_log
+from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.program import open_program
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
@@ -19,6 +22,7 @@ from tests.support.commands import ROOT, python
 from tests.support.objectives import OBJECTIVES, as_options
 from tests.support.runs import NO_DROPOUT, TINY, options, pretrain, train_losses, trained_steps
 from tests.support.static_programs import fresh_scope
+from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
 
 STEPS = 10
 ONE_LAYER = "--model.num_hidden_layers=1"
@@ -92,6 +96,18 @@ def test_a_resumed_run_repeats_the_random_numbers_of_micro_batches(built: Path, 
     other = [*more[:-1], "--trainer.micro_batch=4"]
     assert pretrain(built, tmp_path / "other", *other).returncode == 0
     assert train_losses(tmp_path / "other")[0] != train_losses(tmp_path / "whole")[0]
+
+
+def test_each_micro_batch_of_a_step_is_seeded_by_its_index(tmp_path: Path) -> None:
+    world, seeds = start_world("cpu"), list[tuple[int, ...]]()
+    with fresh_scope() as executor:
+        job = toy_job(tmp_path)
+        settings = replace(job.trainer, micro_batch=BATCH_SIZE // 4)
+        job = replace(job, trainer=settings, row_counts=lambda batch: [len(batch["classes"])])
+        updater = Updater(job, world)
+        updater.initialise(executor)
+        updater.step(executor, next(batches(0, world, steps=4)), lambda *numbers: seeds.append(numbers))
+    assert seeds == [(0,), (1,), (2,), (3,)]
 
 
 @pytest.mark.parametrize("rung", ["contiguous", "full"])

@@ -74,10 +74,12 @@ def test_going_back_to_a_checkpoint_removes_newer_ones_and_partial_ones(
     train: Callable[..., str], tmp_path: Path
 ) -> None:
     train(tmp_path)
-    (tmp_path / ".step_160.partial").mkdir()
+    partial = [tmp_path / ".step_160.partial", tmp_path / ".best.partial"]
+    for folder in partial:
+        folder.mkdir()
     train(tmp_path, steps=41, log_every=1, resume=str(tmp_path / "step_40"))
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_41"]
-    assert not (tmp_path / ".step_160.partial").exists()
+    assert not any(folder.exists() for folder in partial)
     assert {record["step"] for record in read_log(tmp_path)} == {0, 10, 20, 30, 40, 41}
 
 

@@ -19,7 +19,7 @@ from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 # characters, punctuation that decomposes, Han characters of every block, Hangul, emoji, and characters outside the
 # Basic Multilingual Plane.
 CHARACTERS = [
-    *"abAB09 .,-\t\r$^_\x00\x0b\x1c\x7f\x85\u00a0\u2028\u3000",
+    *"abAZaz@[`{09 .,-\t\r$^_\x00\x0b\x1c\x7f\x85\u00a0\u2028\u3000",
     *"éÉıİßΣσς\u1e9e\u037e\u0345\u302e\u0301\u200b\ufeff“—\ufffdﬁ",
     *"中国人民\uf900\u3400가が\U00020000\U0001f600\u0130",
 ]

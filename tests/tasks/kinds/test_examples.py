@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,13 @@ def test_entities_of_a_text_become_tags() -> None:
     assert example.tags == ("B-LOC", "I-LOC", "I-LOC", "B-PER", "B-PER")
     assert example.entities == (Entity("LOC", 0, 3), Entity("PER", 1, 2), Entity("PER", 3, 4), Entity("PER", 4, 5))
     assert notes == {"texts with overlapping entities": 1, "entities at another position than given": 1}
+
+
+def test_entities_are_in_one_order_however_the_file_lists_them() -> None:
+    ordered = (Entity("LOC", 0, 1), Entity("PER", 0, 1), Entity("LOC", 0, 3), Entity("LOC", 1, 2))
+    given = [(kind, start, end, "abcde"[start:end]) for kind, start, end in ordered]
+    for listed in permutations(given):
+        assert make(NER, text="abcde", entities=list(listed)).entities == ordered
 
 
 @pytest.mark.parametrize(
