@@ -35,8 +35,9 @@ for name in list(os.environ):
     if name in ("DATA", "NPROC", "LAUNCH_ARGS", "LOG_DIR") or name.startswith("SLURM_"):
         del os.environ[name]
 
-# A shell lets jobs in the background ignore SIGINT, and so would the commands that tests start and interrupt.
+# A shell lets jobs in the background ignore SIGINT, and nohup SIGHUP; the commands that tests start would ignore them too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes a third of the time.
 traceback.extract_stack = partial(traceback.extract_stack, limit=1)

@@ -85,6 +85,14 @@ def build(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
+    """Wait until `condition()` is true, for a limited time; return whether it is."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return bool(condition())
+
+
 def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
     """Start a Python command, kill it and its children as soon as `condition()` is true, and wait until all ended."""
     process = subprocess.Popen(

@@ -13,7 +13,7 @@ import pytest
 from ernie_gram.distributed.watched_launch import LAUNCHER_LOCK
 from reader.system.lock_files import LOCK_FILE, lock_file
 from reader.system.processes import available_cores
-from tests.support.commands import ROOT, python, two_ranks
+from tests.support.commands import ROOT, python, two_ranks, wait_for
 
 # Paddle's launcher with the thread of its store, which does not end by itself.
 CODE = """
@@ -60,13 +60,17 @@ def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) ->
 RANK = """
 import os, pathlib, signal, sys, time
 
+def mark(name):
+    pathlib.Path(__file__).with_name(name + "." + os.environ["PADDLE_TRAINER_ID"]).touch()
+
 def save(*_):
     print("saves", flush=True)
     time.sleep(1.5)
-    pathlib.Path(__file__).with_name("saved." + os.environ["PADDLE_TRAINER_ID"]).touch()
+    mark("saved")
     sys.exit(130)
 
 signal.signal(signal.SIGINT, save)
+mark("trains")
 print("trains", flush=True)
 time.sleep(60)
 """
@@ -100,6 +104,8 @@ def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "trains\n"
+            # The console shows the lines of one rank.
+            assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
             process.stdout.close()
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
