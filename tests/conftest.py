@@ -35,7 +35,7 @@ for name in list(os.environ):
     if name in ("DATA", "NPROC", "LAUNCH_ARGS", "LOG_DIR") or name.startswith("SLURM_"):
         del os.environ[name]
 
-# A shell lets jobs in the background ignore SIGINT, and nohup SIGHUP; the commands that tests start would ignore them too.
+# A shell lets jobs in the background ignore SIGINT, and nohup SIGHUP; the commands that tests start would, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -126,7 +126,12 @@ def check_tokens(folder):
 
 
 def write_theirs(folder):
-    """Write models of PaddleNLP with random parameters, with inputs and PaddleNLP's outputs beside them."""
+    """Write models and tokenizers of PaddleNLP, random parameters, with inputs and PaddleNLP's outputs beside them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(chr, range(0x4E00, 0x4E2D))]) + "\n"
+    )
     sizes = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"intermediate_size": 40, "max_position_embeddings": 40, "initializer_range": 0.2}
     for family, more in (
@@ -148,6 +153,7 @@ def write_theirs(folder):
         for kind in ("safetensors", "pdparams"):
             path = folder / f"{family}_{kind}"
             model.save_pretrained(str(path), safe_serialization=kind == "safetensors")
+            getattr(transformers, f"{family}Tokenizer")(str(vocabulary)).save_pretrained(str(path))
             arrays = {"input_ids": ids, "token_type_ids": segments, "lengths": lengths}
             np.savez(f"{path}.npz", **arrays, sequence_output=sequence.numpy(), pooled_output=pooled.numpy())
 
