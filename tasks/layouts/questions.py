@@ -14,12 +14,15 @@ from tasks.layouts.json_lines import ObjectLines
 from tasks.layouts.lines import UnreadableError, read_json, text_files_in
 from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Row, RowError, Wanted
 
+CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}
+
 
 @dataclass(frozen=True)
 class Squad:
     """`data` > entries > `paragraphs` with `context` > `qas` with `question`, `id` and `answers`; a row is a question.
 
-    Version 2.0 adds `is_impossible`; its `plausible_answers` are not read.
+    Version 2.0 adds `is_impossible`; its `plausible_answers` are not read. CMRC 2018's own form is a list of paragraphs
+    with other keys (see CMRC_KEYS).
     """
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
@@ -29,9 +32,12 @@ class Squad:
         """
         for path in files:
             top = read_json(path)
-            if not isinstance(top, dict) or not isinstance(top.get("data"), list):
+            keys: Sequence[str] = ("data", "paragraphs", "qas")
+            if top and isinstance(top, list):
+                top, keys = {"": top}, ("", "qas")
+            if not isinstance(top, dict) or not isinstance(top.get(keys[0]), list):
                 raise InputError(f"{path}: no list 'data'; this is not a file in SQuAD's format")
-            for found in _questions(path, top, ("data", "paragraphs", "qas"), "", {}):
+            for found in _questions(path, top, keys, "", {}):
                 yield found if isinstance(found, BadRow) else _row(path, *found, wanted.labelled)
 
 
@@ -53,6 +59,7 @@ def _questions(
 def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labelled: bool) -> AnyRow:
     if not isinstance(question, dict):
         return BadRow(Place(path, part=name), "expected an object with `question` and `id`")
+    paragraph, question = ({CMRC_KEYS.get(key, key): value[key] for key in value} for value in (paragraph, question))
     place = Place(path, part=f"{name} (id {question['id']})" if "id" in question else name)
     gold = ("answers", "is_impossible") if labelled else ()
     values = {key: question[key] for key in ("id", "question", *gold) if key in question}

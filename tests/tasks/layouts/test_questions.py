@@ -65,6 +65,21 @@ def test_entries_and_paragraphs_without_questions_are_bad_rows(tmp_path: Path) -
     ]
 
 
+def test_cmrcs_own_form_is_read(tmp_path: Path) -> None:
+    questions = [
+        {"query_text": "?", "query_id": "T_Q0", "answers": ["b", "b"]},
+        {"query_text": "?", "query_id": "T_Q1"},
+    ]
+    paragraph = {"context_id": "T", "context_text": "a b", "title": "t", "qas": questions}
+    row, *bad = read(Squad(), write_json(tmp_path / "t.json", [paragraph, {"context_text": "a"}]))
+    assert row.values == {"id": "T_Q0", "question": "?", "context": "a b", "answers": ["b", "b"]}
+    assert row.place.part == "[0].qas[0] (id T_Q0)"
+    assert [(row.place.part, row.reason) for row in bad] == [
+        ("[0].qas[1] (id T_Q1)", "no 'answers'"),
+        ("[1]", "no list 'qas'"),
+    ]
+
+
 @pytest.mark.parametrize("value", [[], {}, {"data": {}}])
 def test_other_json_is_refused(tmp_path: Path, value: Any) -> None:
     with pytest.raises(InputError, match=r"t\.json: no list 'data'; this is not a file in SQuAD's format"):
