@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,7 +64,7 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
     impossible = not given
     if impossible and not reading.task.unanswerable:
         raise RowError("no answer, and the task has no questions without answer")
-    answers = tuple(_answer(answer, context, reading.notes) for answer in given)
+    answers = tuple(_answer(answer, context, reading) for answer in given)
     if reading.training and answers and not any(answer.span for answer in answers):
         raise RowError(f"the answer {shown(answers[0].text)} is not in the context")
     return SpanExample(row_id, context, question, answers, impossible, row.place)
@@ -77,10 +76,16 @@ def _is_empty(answer: Any) -> bool:
 
 
 def _answer_list(value: Any) -> list[Any]:
+    """Return a list of answers; that of Hugging Face's datasets is an object of two lists."""
+    if isinstance(value, dict) and isinstance(value.get("text"), list):
+        starts = value.get("answer_start")
+        if not isinstance(starts, list) or len(starts) != len(value["text"]):
+            raise RowError("answers do not have as many values of answer_start as of text")
+        return [{"text": text, "answer_start": start} for text, start in zip(value["text"], starts, strict=True)]
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _answer(value: Any, context: str, notes: Counter[str]) -> Answer:
+def _answer(value: Any, context: str, reading: Reading) -> Answer:
     """Return an answer that is a text or a dict with `text` and `answer_start`."""
     given = value if isinstance(value, dict) else {"text": value}
     text, start = text_of(given.get("text"), "the answer", may_be_empty=True), given.get("answer_start")
@@ -88,8 +93,10 @@ def _answer(value: Any, context: str, notes: Counter[str]) -> Answer:
         raise RowError(f"answer_start is {shown(start)}, not a whole number")
     found = locate(text, context, -1 if start is None else start) if text.strip() else None
     if found is None:
-        notes["answers that are not in the context" if text.strip() else "empty answers"] += 1
+        reading.notes["answers that are not in the context" if text.strip() else "empty answers"] += 1
         return Answer(text, None)
     if start is not None and found != start:
-        notes["answers at another position than answer_start"] += 1
+        reading.notes["answers at another position than answer_start"] += 1
+    if reading.training and (start is None or start < 0) and context.find(text, found + 1) >= 0:
+        reading.notes["answers without answer_start that occur more than once: the first place counts"] += 1
     return Answer(text, CharSpan(found, found + len(text)))

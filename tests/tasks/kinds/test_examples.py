@@ -165,7 +165,39 @@ def test_answers_have_their_place_in_the_context() -> None:
     example = make(SPAN, notes, id="q", context="a b c a", question="?", answers=[*answers, "b c"])
     spans = (CharSpan(2, 3), CharSpan(4, 5), CharSpan(0, 1), CharSpan(2, 5))
     assert example == SpanExample("q", "a b c a", "?", tuple(map(Answer, ("b", "c", "a", "b c"), spans)), False, PLACE)
-    assert notes == {"answers at another position than answer_start": 2}
+    assert notes["answers at another position than answer_start"] == 2
+
+
+def test_answers_of_hugging_face_are_an_object_of_two_lists() -> None:
+    notes: Counter[str] = Counter()
+    given = {"text": ["b", "a"], "answer_start": [4, 0]}
+    example = make(SPAN, notes, context="a b b", question="?", answers=given)
+    assert example.answers == (Answer("b", CharSpan(4, 5)), Answer("a", CharSpan(0, 1)))
+    assert make(SPAN_V2, context="a", question="?", answers={"text": [], "answer_start": []}).is_impossible
+    assert not notes
+    for bad in ({"text": ["b", "a"], "answer_start": [4]}, {"text": ["a"]}, {"text": ["a"], "answer_start": 0}):
+        with pytest.raises(RowError, match="answer_start"):
+            make(SPAN, context="a b b", question="?", answers=bad)
+
+
+@pytest.mark.parametrize(
+    ("answer", "training", "count"),
+    [
+        ("aa", True, 1),
+        ({"text": "aa"}, True, 1),
+        ({"text": "aa", "answer_start": -1}, True, 1),
+        ({"text": "aa", "answer_start": 1}, True, 0),
+        ("b", True, 0),
+        # Scorers compare texts.
+        ("aa", False, 0),
+    ],
+)
+def test_an_answer_of_unknown_place_is_noted_in_training_if_it_occurs_twice(
+    answer: Any, training: bool, count: int
+) -> None:
+    notes: Counter[str] = Counter()
+    make(SPAN, notes, training=training, context="aaa b", question="?", answers=[answer])
+    assert sum(number for note, number in notes.items() if "more than once" in note) == count
 
 
 def test_a_training_question_needs_one_answer_in_the_context() -> None:
