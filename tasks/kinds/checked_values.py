@@ -7,9 +7,11 @@ import string
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from reader.errors import similar
+from tasks.data.tag_schemes import TagReader
 from tasks.kinds.task import Task
 from tasks.layouts.rows import OmittedError, RowError
 
@@ -28,6 +30,11 @@ class Reading:
     labelled: bool
     training: bool
     notes: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def tags(self) -> TagReader:
+        """The reader of the file's tags."""
+        return TagReader(self.task.labels, self.task.label_aliases)
 
 
 def shown(value: Any) -> str:

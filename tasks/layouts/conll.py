@@ -20,8 +20,7 @@ class Conll:
     """Lines of fields between spaces or tabs; a row is a sentence. Document marks (-DOCSTART-) are no sentences.
 
     Attributes:
-        token_column, tag_column: numbers counted from 1; negative ones count from the last column. Tags may be in IOB1,
-            IOB2, BIOES or BMES; examples have IOB2.
+        token_column, tag_column: numbers counted from 1; negative ones count from the last column.
     """
 
     token_column: int = 1

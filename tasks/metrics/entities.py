@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tasks.data.tag_schemes import entities_of
+from tasks.data.tag_schemes import comparable, entities_of
 from tasks.metrics.metric import Scores, precision_recall_f1
 
 # CLUENER's own layout: type -> surface -> list of [start, end], in characters, the end inclusive.
@@ -23,15 +23,16 @@ def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]
         the accuracies leave out sentence boundaries, as the original script in Perl does; a port of it in Python counts
         each boundary as one more token with a right tag.
 
-    Entities that break the scheme of the tags are read as conlleval does (see entities_of).
+    Entities that break the scheme of the tags are read as conlleval does (see entities_of). The accuracies compare tags
+    of different schemes in IOB2 (see comparable).
     """
     counts = {side: Counter[str]() for side in ("gold", "predicted", "correct")}
-    pairs: list[tuple[str, str]] = []
     for tags, predicted_tags in zip(gold, predictions, strict=True):
         expected, found = set(entities_of(tags)), set(entities_of(predicted_tags))
         for side, spans in (("gold", expected), ("predicted", found), ("correct", expected & found)):
             counts[side].update(kind for kind, _, _ in spans)
-        pairs += zip(tags, predicted_tags, strict=True)
+    rows = zip(*comparable(gold, predictions), strict=True)
+    pairs = [pair for tags, predicted_tags in rows for pair in zip(tags, predicted_tags, strict=True)]
     inside = [pair for pair in pairs if pair[0] != "O"]
     scores = _percent_scores("", *(counts[side].total() for side in ("correct", "predicted", "gold")))
     scores |= {"token_accuracy": _accuracy(pairs), "non_o_accuracy": _accuracy(inside), "tokens": len(pairs)}

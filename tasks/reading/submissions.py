@@ -28,6 +28,7 @@ from reader.errors import InputError, counted
 from tasks.data.examples import Example, Place, json_id
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.catalog import KINDS
+from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
@@ -89,6 +90,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     answers: dict[str, Any] = {}
     unknown: list[tuple[Place, str]] = []
     by_id = {example.id: example for example in examples}
+    tags = Reading(kind.task, labelled=True, training=False).tags
     for number, row in enumerate(form_of(kind.task).layout.rows([path], Wanted(labelled=True))):
         if not isinstance(row, Row):
             raise InputError(f"{row.place}: {row.reason}")
@@ -106,8 +108,8 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
             unknown.append((row.place, key))
             continue
         try:
-            answers[key] = kind.answer_of(value, example)
-        except (RowError, OmittedError) as error:
+            answers[key] = kind.answer_of(tags.read(value) if "tokens" in row.values else value, example)
+        except (RowError, OmittedError, ValueError) as error:
             raise InputError(f"{row.place}: {error}") from error
     if not kind.is_scored_by_id and len(unknown) > omitted:
         place, key = unknown[0]

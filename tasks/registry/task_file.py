@@ -195,8 +195,10 @@ def _labels(value: Any, key: str) -> tuple[str, ...]:
 
 
 def _label_map(value: Any, key: str) -> dict[str, str]:
+    """Return a map of labels; a list has the labels of the numbers from 0."""
+    value = dict(enumerate(value)) if isinstance(value, list) else value
     if not isinstance(value, dict):
-        raise _expected(key, "a map {from: to}", value)
+        raise _expected(key, "a map {from: to}, or a list of the labels of 0, 1, ...", value)
     return {_label(name, key): _label(item, key) for name, item in value.items()}
 
 

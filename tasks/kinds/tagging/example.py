@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reader.tokenization.basic_tokenizer import split_run_with_spans
@@ -27,6 +27,7 @@ class TaggingExample:
         entities: all gold entities by start. They are those of `tags`, and those inside others (CLUENER has a few),
             which tags cannot express.
         given_text: the text that was split into the tokens; None if the file has tokens.
+        given_tags: the tags in the scheme of the file, which scorers compare; None if it has entities.
     """
 
     id: str
@@ -36,6 +37,7 @@ class TaggingExample:
     entities: tuple[Entity, ...] | None
     place: Place
     given_text: str | None = None
+    given_tags: tuple[str, ...] | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str:
@@ -71,16 +73,18 @@ def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
     row_id = id_of(row.values, default_id)
     if not reading.labelled:
         return TaggingExample(row_id, tokens, separator, None, None, row.place, given)
+    given_tags = None
     if "entities" in row.values:
         entities = _entities(row.values["entities"], "".join(tokens), reading.notes)
         tags = tags_of(entities, len(tokens))
         if entities_of(tags) != entities:
             reading.notes["texts with overlapping entities"] += 1
     else:
-        tags, entities = _tags(row.values.get("tags"), len(tokens))
+        given_tags = _tags(row.values.get("tags"), len(tokens), reading)
+        tags, entities = to_iob2(given_tags), entities_of(given_tags)
     for entity in entities:
         check_label(entity.type, reading.task, "type of entity")
-    return TaggingExample(row_id, tokens, separator, tags, entities, row.place)
+    return TaggingExample(row_id, tokens, separator, tags, entities, row.place, given_tags=given_tags)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -102,15 +106,16 @@ def _tokens(value: Any) -> tuple[str, ...]:
     return tokens
 
 
-def _tags(value: Any, num_tokens: int) -> tuple[tuple[str, ...], tuple[Entity, ...]]:
-    tags = texts_of(value, "tags")
+def _tags(value: Any, num_tokens: int, reading: Reading) -> tuple[str, ...]:
+    """Return tags with the letter before the type; JSON may have numbers."""
+    are_numbers = isinstance(value, list) and all(type(tag) is int for tag in value)
+    tags = texts_of(list(map(str, value)) if are_numbers else value, "tags")
     if len(tags) != num_tokens:
         raise RowError(f"{num_tokens} tokens but {len(tags)} tags")
     try:
-        tags = to_iob2(tags)
+        return reading.tags.read(tags)
     except ValueError as error:
         raise RowError(str(error)) from error
-    return tags, entities_of(tags)
 
 
 def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:

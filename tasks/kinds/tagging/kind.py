@@ -59,7 +59,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     name = "tagging"
     roles = (Role("tokens", is_list=True), Role("tags", is_gold=True, is_list=True), ID)
     layouts = (*ANY_KIND, "conll", "cluener")
-    task_fields = ("labels",)
+    task_fields = ("labels", "label_aliases")
     metrics = ("conlleval", "cluener")
     submission = "tag_columns"
     label_is = "an entity"
@@ -141,19 +141,16 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
 
     def answer_of(self, value: Any, example: TaggingExample) -> object:
         """Return tags, or entities in CLUENER's layout if the metric takes spans."""
-        if not isinstance(value, list):
+        if not isinstance(value, tuple):
             if METRICS[self.task.metric].kind == "tag_sequences":
                 raise RowError(f"has entities, but the metric {self.task.metric} takes tags")
             entities_in(value)
             return value
-        try:
-            return self._answer(example, value, entities_of(value))
-        except ValueError as error:
-            raise RowError(str(error)) from error
+        return self._answer(example, value, entities_of(value))
 
     def gold_value(self, example: TaggingExample) -> object:
         """Return the gold tags; or, if the metric takes spans, all gold entities, including those inside others."""
-        return self._answer(example, example.tags or (), example.entities or ())
+        return self._answer(example, example.given_tags or example.tags or (), example.entities or ())
 
     def _answer(self, example: TaggingExample, tags: Sequence[str], entities: Sequence[Entity]) -> object:
         if METRICS[self.task.metric].kind == "tag_sequences":

@@ -21,6 +21,24 @@ def test_conlleval_counts_entities_with_the_right_type_and_ends() -> None:
     assert scores == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(
+    ("gold", "predicted", "accuracy"),
+    [
+        ("B-A I-A O", "I-A I-A O", 100),
+        ("B-A I-A O B-A", "I-A I-A O B-A", 75),
+        ("I-A O B-A", "B-A O B-A", 100),
+        ("O I-A B-A", "O B-A I-A", 200 / 3),
+        ("I-A I-A O", "O I-A O", 200 / 3),
+        ("B-A I-A E-A", "O B-A E-A", 100 / 3),
+        ("B-A I-A E-A S-A", "B-A I-A O S-A", 75),
+        ("B-A I-A E-A S-A", "B-A I-A I-A B-A", 100),
+    ],
+)
+def test_tags_of_one_scheme_are_compared_as_they_are(gold: str, predicted: str, accuracy: float) -> None:
+    """As conlleval does, also those that break the scheme; others are compared in IOB2."""
+    assert conlleval([gold.split()], [predicted.split()])["token_accuracy"] == pytest.approx(accuracy)
+
+
 def test_an_entity_does_not_cross_the_end_of_a_sentence() -> None:
     assert conlleval([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])["gold_entities"] == 2
 

@@ -18,10 +18,10 @@ from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Source, Split
 from tasks.layouts.conll import Conll
 from tasks.metrics.catalog import METRICS
-from tasks.reading.load import load_split
+from tasks.reading.load import load_split, with_labels
 from tasks.reading.submissions import read_predictions
 from tasks.registry import TASKS
-from tests.support.task_files import read
+from tests.support.task_files import read, write_json
 
 DATA = Path(os.environ.get("TASK_DATA", ""))
 CASES = DATA / "scorer_cases"
@@ -87,6 +87,51 @@ def test_chinese_answers(case: str) -> None:
     names = {"average": "AVERAGE", "f1": "F1", "em": "EM", "total": "TOTAL", "skipped": "SKIP"}
     expected = expected_of(case)
     check(case, ours, {name: expected[official] for name, official in names.items() if official in expected})
+
+
+def test_cmrcs_own_form_has_the_same_scores(tmp_path: Path) -> None:
+    """The official scorer reads both forms."""
+    of_squad = json.loads((CASES / "cmrc2018" / "gold.json").read_text(encoding="utf-8"))
+    own = [
+        {
+            "context_text": paragraph["context"],
+            "qas": [
+                {
+                    "query_id": each["id"],
+                    "query_text": each["question"],
+                    "answers": [a["text"] for a in each["answers"]],
+                }
+                for each in paragraph["qas"]
+            ],
+        }
+        for entry in of_squad["data"]
+        for paragraph in entry["paragraphs"]
+    ]
+    names = str(write_json(tmp_path / "own.json", own)), "scorer_cases/cmrc2018/gold.json"
+    ours, squads = (
+        METRICS["cmrc2018"](*gold_and_predictions("cmrc2018", name, "cmrc2018/predictions.json")) for name in names
+    )
+    assert ours == squads
+
+
+@pytest.mark.parametrize("case", ["conll2003", "msra_ner"])
+def test_scored_files_have_conllevals_accuracies(tmp_path: Path, case: str) -> None:
+    """The predictions break IOB2 in places, which conlleval counts as wrong tokens."""
+    (tmp_path / "t").write_bytes((CASES / case / "gold_and_predictions.txt").read_bytes())
+    task = replace(TASKS["conll2003"], layout=Conll(tag_column=-2), labels=None)
+    task = replace(task, splits={"train": Split((Source(("t",)),)), "dev": Split((Source(("t",)),))})
+    kind = kind_of(with_labels(task, tmp_path), KindSettings())
+    scores = kind.evaluate(read_predictions(tmp_path / "t", kind, load_split(kind.task, tmp_path, "dev").examples, 0))
+    printed = json.loads((CASES / case / "expected.json").read_text(encoding="utf-8"))["printed"]
+    assert f"accuracy: {scores['non_o_accuracy']:6.2f}%; (non-O)" in printed
+
+
+def test_official_tags_in_iob1_are_all_right() -> None:
+    kind = kind_of(TASKS["conll2003"], KindSettings())
+    examples = load_split(kind.task, DATA, "dev").examples
+    predictions = read_predictions(DATA / "conll2003" / "eng.testa", kind, examples, omitted=0)
+    scores = kind.evaluate(predictions)
+    assert {scores[name] for name in ("f1", "token_accuracy", "non_o_accuracy")} == {100.0}
 
 
 @pytest.mark.parametrize("case", ["conll2003", "msra_ner"])

@@ -13,12 +13,13 @@ from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.metrics.metric import Scores
-from tasks.reading.load import load_split
-from tasks.reading.submissions import FORMS, form_of, submission_files
+from tasks.reading.load import load_split, with_labels
+from tasks.reading.submissions import FORMS, form_of, read_predictions, submission_files
 from tasks.registry import TASKS
+from tasks.registry.task_file import read_task_file
 from tasks.score import main
 from tests.support.commands import assert_one_line_error, call
-from tests.support.task_files import write, write_json, write_lines
+from tests.support.task_files import load, write, write_json, write_lines
 
 
 def submit(
@@ -216,6 +217,41 @@ def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
         assert found == scores_of(TASKS["conll2003"], "dev", tmp_path, tags)
 
 
+SCHEMES = {
+    "IOB1": "I-A I-A O I-A B-A I-B O",
+    "IOB2": "B-A I-A O B-A B-A B-B O",
+    "IOE": "I-A E-A O E-A E-A E-B O",
+    "BIOES": "B-A E-A O S-A S-A S-B O",
+    "BMES": "B-A E-A O S-A S-A S-B O",
+    "BILOU": "B-A L-A O U-A U-A U-B O",
+    "BMEWO": "B-A E-A O W-A W-A W-B O",
+    "letters after types": "A-B A-I O A-B A-B B-B O",
+    "underscores": "B_A I_A O B_A B_A B_B O",
+    "numbers": "1 2 0 1 1 3 0",
+}
+NUMBERS = "label_aliases: [O, B-A, I-A, B-B]\n"
+
+
+@pytest.mark.parametrize("gold", SCHEMES)
+@pytest.mark.parametrize("predicted", SCHEMES)
+def test_equal_entities_are_right_in_all_schemes(tmp_path: Path, gold: str, predicted: str) -> None:
+    scores = scores_of_tags(tmp_path, SCHEMES[gold], SCHEMES[predicted], NUMBERS * ("numbers" in (gold, predicted)))
+    assert {scores[name] for name in ("f1", "token_accuracy", "non_o_accuracy")} == {100.0}
+
+
+def test_tags_of_one_scheme_are_compared_as_in_the_files(tmp_path: Path) -> None:
+    assert scores_of_tags(tmp_path, "I-A I-A O", "O I-A O")["token_accuracy"] == pytest.approx(200 / 3)
+
+
+def scores_of_tags(folder: Path, gold: str, predicted: str, keys: str = "") -> Scores:
+    task = "kind: tagging\nlanguage: en\nlayout: conll\nfiles: {train: t, dev: t}\nmetric: conlleval\n"
+    own = read_task_file(write(folder / "own.yaml", task + keys))
+    for name, tags in {"t": gold, "p": predicted}.items():
+        write(folder / name, "".join(f"x {tag}\n" for tag in tags.split()))
+    kind = kind_of(with_labels(own, folder), KindSettings())
+    return kind.evaluate(read_predictions(folder / "p", kind, load(kind.task, folder, "dev").examples, 0))
+
+
 def test_white_space_is_a_token_of_a_column(tmp_path: Path) -> None:
     write(tmp_path / "test.tsv", "text_a\tlabel\n北\x02 \x02京\tB-LOC\x02O\x02B-LOC\n")
     tags = [["B-LOC", "O", "O"]]
@@ -273,7 +309,7 @@ TABLE = "index\tprediction\n"
         (
             "conll2003",
             "EU X-P\n. O\n",
-            "p:1: the tag 'X-P' is neither O nor B-TYPE or I-TYPE (nor M-, E-, S- and a type)",
+            "p:1: the tag 'X-P' is neither O nor B-TYPE or I-TYPE; name numbers and other tags in `label_aliases`",
         ),
         ("cluener", '{"id": 0, "label": 1}', "p:1: 'label' is not of the form {type: {text: [[first, last], ...]}}"),
         ("cluener", '{"label": {}}', "p:1: no key 'id' in the object"),

@@ -92,6 +92,7 @@ def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
     assert {name: getattr(task, name) for name in expected} == expected
     task = task_of(tmp_path, REVIEWS + "label_aliases: {bad: '1'}\nomitted_labels: ['-']\nempty_texts: true\n")
     assert (task.label_aliases, task.omitted_labels, task.empty_texts) == ({"bad": "1"}, ("-",), True)
+    assert task_of(tmp_path, REVIEWS + "label_aliases: [bad, good]\n").label_aliases == {"0": "bad", "1": "good"}
 
 
 def test_options_of_tsv_are_read_with_their_types(tmp_path: Path) -> None:
