@@ -25,7 +25,6 @@ TOPICS = {
         "report": ("ernie_gram.report", "write a page on runs and experiments: curves, tables, filled masks"),
         "count-baselines": ("ernie_gram.pretraining.count_baselines", "perplexities of predictors that only count"),
         "fill-mask": ("ernie_gram.fill_mask", "print the most probable units for [MASK]"),
-        "attention": ("ernie_gram.attention", "show and draw how the tokens of a text attend to each other"),
     },
     "Fine-tuning": {
         "tasks": ("tasks.list", "list the tasks, their metrics and files"),
@@ -33,7 +32,6 @@ TOPICS = {
         "finetune": ("tasks.run_finetune", "fine-tune a model on a task, in NPROC processes"),
         "predict": ("tasks.predict", "predict with a fine-tuned model"),
         "score": ("tasks.score", "score a file of predictions as the official scorer does"),
-        "entity-recall": ("tasks.entity_recall", "compare taggers by the whole entities that they find, by length"),
         "sweep": ("tasks.sweep", "fine-tune with every combination of some settings and seeds"),
         "benchmark": ("tasks.benchmark", "fine-tune on all tasks of a benchmark"),
     },

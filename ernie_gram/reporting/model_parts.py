@@ -1,4 +1,4 @@
-"""The parts of the page for which models are loaded: filled masks, and attention, of held-out sentences."""
+"""The part of the page for which models are loaded: filled masks of held-out sentences."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.api import Model
-from ernie_gram.reporting import attention_map, masks
-from ernie_gram.reporting.examples import LONGEST, SHORTEST, chosen_sentences, text_of
+from ernie_gram.reporting import masks
+from ernie_gram.reporting.examples import LONGEST, SHORTEST, chosen_sentences
 from ernie_gram.reporting.markup import Html, element, section
 from ernie_gram.reporting.runs import Group, ReportedRun, corpus_info
 from reader.corpus.memmap import Corpus
@@ -19,10 +19,9 @@ MAX_TOKENS = 30
 
 
 def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[str]]:
-    """Return the sections with filled masks and with attention, and notes on what could not be shown.
+    """Return the section with filled masks, and notes on what could not be shown.
 
-    Masks are filled in `number` held-out sentences; attention is that of one of them. The models are those of the first
-    run of each group, each of which is loaded once.
+    Masks are filled in `number` held-out sentences, by the models of the first run of each group.
     """
     runs = {group.label: group.runs[0] for group in groups}
     with_text = [run for run in runs.values() if run.settings.get("paths.held_out")]
@@ -36,14 +35,11 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
         if evaluated.held_out and corpus_info(held_out) != evaluated.held_out:
             raise InputError(f"{held_out} is not the corpus that {evaluated.name} was evaluated on")
         sentences = chosen_sentences(corpus, number, _max_tokens(list(runs.values())))
-        lexicon = corpus.lexicon
     except InputError as error:
         return [], [f"no filled masks: {error}"]
     if not sentences:
         return [], [f"no filled masks: {corpus.path} has no sentences of {SHORTEST} to {LONGEST} units"]
-    # Attention is shown for the first sentence with an n-gram.
-    read = next((each for each in sentences if len(each.masked) > 1), sentences[0])
-    columns, maps, notes = dict[str, list[masks.Column]](), list[Html](), list[str]()
+    columns, notes = dict[str, list[masks.Column]](), list[str]()
     with progress("filling masks", len(runs), " models") as phase:
         for label, run in runs.items():
             try:
@@ -52,24 +48,16 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
                 columns[label] = masks.filled(model, corpus, sentences)
             except InputError as error:
                 notes.append(f"{run.name}: no filled masks: {error}")
-                continue
             finally:
                 phase.advance(1)
-            try:
-                maps.append(attention_map.attention_map(model, text_of(corpus, read.units), lexicon, label))
-            except InputError as error:
-                notes.append(f"{run.name}: no attention: {error}")
     if not columns:
         return [], notes
     shown = [
         masks.masks_of_sentence(sentence, corpus, {label: found[i] for label, found in columns.items()})
         for i, sentence in enumerate(sentences)
     ]
-    explained = [element("p", text, class_="soft") for text in (masks.EXPLAINED, attention_map.EXPLAINED)]
-    return [
-        section("Filled masks", "masks", explained[0], *shown, level=3),
-        section("Attention", "attention", explained[1], element("div", *maps, class_="charts"), level=3),
-    ], notes
+    explained = element("p", masks.EXPLAINED, class_="soft")
+    return [section("Filled masks", "masks", explained, *shown, level=3)], notes
 
 
 def _max_tokens(runs: Sequence[ReportedRun]) -> int:

@@ -29,7 +29,6 @@ WITHOUT_PADDLE = (
     *("ernie_gram.model.parameters", "ernie_gram.pretraining.sizes"),
     *(f"ernie_gram.pretraining.{name}" for name in ("prepare", "rungs", "planned_run", "count_baselines")),
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
-    *("ernie_gram.inference.ngram_attention", "ernie_gram.inference.attention_figure"),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
     *("ernie_gram.plot", "ernie_gram.gpu_check"),
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark", "study", "study_tables")),

@@ -11,7 +11,6 @@ from tests.support.commands import call
 
 COMMANDS = {
     "tasks.check_files": ["cola"],
-    "tasks.entity_recall": ["run"],
     "tasks.predict": ["run", "--output", "out"],
     "tasks.score": ["cola", "predictions.tsv"],
     "tasks.sweep": ["cola", "model", "--output", "out"],

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from tasks.data.tag_schemes import Entity
-from tasks.metrics.entity_recall import Column, columns_by_group, columns_by_length, recalls
+from tests.support.studies import study
 
 LOC, PER = "LOC", "PER"
+STUDY = study("entity_recall")
+Column, recalls = STUDY.Column, STUDY.recalls
+columns_by_group, columns_by_length = STUDY.columns_by_group, STUDY.columns_by_length
 GOLD = [
     [Entity(PER, 0, 2), Entity(LOC, 4, 5)],
     [],
@@ -79,15 +82,15 @@ def test_recall_is_the_mean_over_runs_of_the_same_name_with_differences_to_the_f
     columns = columns_by_length(GOLD, [ONE, OTHER, ONE], longest=3)
     found = recalls(columns, ["a", "b", "a"])
     assert list(found) == ["a", "b"]
-    assert [cell.runs for cell in found["a"]] == [
+    assert [cell["runs"] for cell in found["a"]] == [
         pytest.approx([100 * share] * 2) for share in (1 / 2, 1 / 3, 1, 1 / 2)
     ]
-    assert [cell.mean for cell in found["b"]] == pytest.approx([100 * 5 / 6, 100 * 2 / 3, 100, 100])
-    assert [cell.difference for cell in found["a"]] == [None] * 4
+    assert [cell["mean"] for cell in found["b"]] == pytest.approx([100 * 5 / 6, 100 * 2 / 3, 100, 100])
+    assert [cell["difference"] for cell in found["a"]] == [None] * 4
     expected = [100 / 3, 100 / 3, 0, 50]
-    assert [cell.difference[0] for cell in found["b"] if cell.difference] == pytest.approx(expected)
+    assert [cell["difference"][0] for cell in found["b"] if cell["difference"]] == pytest.approx(expected)
     mixed = recalls(columns, ["a", "a", "a"])["a"][0]
-    assert (mixed.mean, mixed.runs) == (pytest.approx(1100 / 18), pytest.approx([50, 500 / 6, 50]))
+    assert (mixed["mean"], mixed["runs"]) == (pytest.approx(1100 / 18), pytest.approx([50, 500 / 6, 50]))
 
 
 def test_intervals_are_those_of_a_binomial_and_paired_for_differences() -> None:
@@ -102,12 +105,12 @@ def test_intervals_are_those_of_a_binomial_and_paired_for_differences() -> None:
     one, other = (recalls([column], ["one", "other"])[name][0] for name in ("one", "other"))
     p = first.mean()
     half = 100 * 1.96 * np.sqrt(p * (1 - p) / size)
-    assert [one.low, one.high] == pytest.approx([100 * p - half, 100 * p + half], abs=0.15 * half)
+    assert [one["low"], one["high"]] == pytest.approx([100 * p - half, 100 * p + half], abs=0.15 * half)
     half = 100 * 1.96 * np.sqrt(0.02 * 0.98 / size)
-    assert other.difference == pytest.approx((2, 2 - half, 2 + half), abs=0.15 * half)
+    assert other["difference"] == pytest.approx([2, 2 - half, 2 + half], abs=0.15 * half)
 
 
 def test_a_resample_without_an_entity_of_a_length_does_not_spoil_its_interval() -> None:
     columns = columns_by_length([sentence(2), sentence(1), sentence(1)], [[sentence(2), [], []]], 2)
     [_, _, twos] = recalls(columns, ["a"])["a"]
-    assert (twos.mean, twos.low, twos.high) == (100, 100, 100)
+    assert (twos["mean"], twos["low"], twos["high"]) == (100, 100, 100)

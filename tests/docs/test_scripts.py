@@ -1,0 +1,104 @@
+"""The scripts of docs/studies on small models: their numbers are those of the models and of `ernie-gram predict`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.api import Model
+from ernie_gram.formats.registry import write_model
+from tasks.predict import main as predict
+from tasks.registry import TASKS
+from tests.support.commands import call
+from tests.support.exported_models import made_up_lexicon, random_model
+from tests.support.finetuned_runs import made_run
+from tests.support.small_model import TOKENS
+from tests.support.static_programs import fresh_scope
+from tests.support.studies import study
+from tests.support.task_files import write
+
+# As in a process of its own.
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
+
+SENTENCES = [
+    ("the O", "cat I-PER", "sat I-PER", "on O", "a I-LOC", "mat I-LOC", "home I-LOC"),
+    ("it O", "ran O"),
+    ("dog I-ORG", "ran O", "now I-LOC", "then B-LOC"),
+    ("cats I-PER", ". O"),
+] * 6
+TEXT = "di ba be  bi du bo Bu du ga de do"
+NGRAMS = [(2, 4), (6, 8)]  # "ba be" and "bo Bu" after [CLS] and "di"
+
+
+def chunks(tags: list[str]) -> set[tuple[str, int, int]]:
+    """Return the entities of IOB2 tags: type, start, end."""
+    found, start = set(), 0
+    for i, tag in enumerate([*tags, "O"]):
+        if i and tags[i - 1] != "O" and not tag.startswith("I-"):
+            found.add((tags[i - 1][2:], start, i))
+        if tag.startswith("B-"):
+            start = i
+    return found
+
+
+def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Path) -> None:
+    rows = ["\n".join(line.replace(" ", " X X ") for line in sentence) for sentence in SENTENCES]
+    data = write(tmp_path / "data" / "eng.testa", "\n\n".join(rows) + "\n").parent
+    task = TASKS["conll2003"]
+    runs = [made_run(tmp_path / "one", task), made_run(tmp_path / "other", task, num_hidden_layers=1)]
+    output = tmp_path / "recall"
+    done = call(study("entity_recall").main, *map(str, runs), "--data", str(data), "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    content = json.loads(output.with_suffix(".json").read_text())
+    by_length = {row["length"]: row for row in content["tables"][0]["rows"]}
+    some = 0
+    for run in runs:
+        path = tmp_path / f"{run.name}.txt"
+        with fresh_scope():
+            assert call(predict, str(run), "--data", str(data), "--split", "dev", "--output", str(path)).returncode == 0
+        gold, found = Counter[int](), Counter[int]()
+        for block in path.read_text("utf-8").strip().split("\n\n"):
+            columns = [line.split() for line in block.splitlines()]
+            expected, predicted = (chunks([column[i] for column in columns]) for i in (-2, -1))
+            gold.update(end - start for _, start, end in expected)
+            found.update(end - start for _, start, end in expected & predicted)
+        assert gold == {1: 24, 2: 6, 3: 6}
+        for name, row in by_length.items():
+            lengths = [1, 2, 3] if name == "all" else [int(name)]
+            count, right = (sum(each[length] for length in lengths) for each in (gold, found))
+            assert row["entities"] == count
+            assert row["recall"][run.name]["mean"] == pytest.approx(100 * right / count)
+            some += right
+    assert some
+
+
+def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
+    write_model(
+        random_model(None, use_relative_position=True, vocab_size=TOKENS), tmp_path / "model", "ernie_gram", True
+    )
+    made_up_lexicon().save(tmp_path / "lexicon.tsv")
+    output = ("--output", str(tmp_path / "found"))
+    expected = Model.load(tmp_path / "model").attention(TEXT)
+    attention = study("attention")
+    for layer in (-1, 0):
+        given = ("--text", TEXT, "--entities", "ba be", "BO BU", "--layer", str(layer))
+        done = call(attention.main, str(tmp_path / "model"), *given, *output)
+        assert done.returncode == 0, done.stderr
+        content = json.loads((tmp_path / "found.json").read_text())
+        assert (content["tokens"], list(map(tuple, content["ngrams"]))) == (expected.tokens, NGRAMS)
+        np.testing.assert_allclose(content["weights"], expected.weights[layer], atol=1e-6)
+        inside = attention.inside_attention(expected.weights[layer], NGRAMS)
+        np.testing.assert_allclose(content["inside_attention"]["inside"], inside.inside, atol=1e-6)
+    assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
+    # A file of this text alone gives the same numbers, with the n-grams of a lexicon.
+    lines = write(tmp_path / "lines.txt", f"{TEXT}\n\n{TEXT}\n")
+    given = ("--input", str(lines), "--lexicon", str(tmp_path / "lexicon.tsv"), "--layer", "0")
+    assert call(attention.main, str(tmp_path / "model"), *given, *output).returncode == 0
+    of_file = json.loads((tmp_path / "found.json").read_text())
+    assert of_file["texts"] == 2
+    np.testing.assert_allclose(of_file["inside_attention"]["inside"], content["inside_attention"]["inside"], atol=1e-6)
