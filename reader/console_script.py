@@ -47,7 +47,6 @@ TOPICS = {
     },
     "This machine": {
         "demo": ("ernie_gram.demo", "run the steps from text to predictions once, in minutes"),
-        "gpu-check": ("ernie_gram.gpu_check", "check what the GPUs compute, and how fast"),
     },
 }
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}

@@ -11,10 +11,8 @@ from reader.commands import interrupts_end_at_once
 from tests.support.commands import python
 from tests.support.import_graph import module, sources
 
-# Processes that other commands start, and that Ctrl-C reaches through those.
-WORKERS = {"ernie_gram.gpu_checks.worker", "ernie_gram.gpu_checks.exchange_rank"}
 STARTED = {module(path) for path in sources() if '"__main__"' in path.read_text(encoding="utf-8")}
-COMMANDS = sorted(STARTED - WORKERS - {"reader.console_script"})
+COMMANDS = sorted(STARTED - {"reader.console_script"})
 # Runs modules as `python -m` does, each in a process of its own, which gets SIGINT when it imports a module: the
 # `times`-th time that somebody looks for `trigger`.
 INTERRUPT = """

@@ -30,7 +30,7 @@ WITHOUT_PADDLE = (
     *(f"ernie_gram.pretraining.{name}" for name in ("prepare", "rungs", "planned_run", "count_baselines")),
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
-    *("ernie_gram.plot", "ernie_gram.gpu_check"),
+    "ernie_gram.plot",
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark", "study", "study_tables")),
     *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
     *(f"tasks.training.{name}" for name in ("config", "memory", "prepare", "splits", "description")),
