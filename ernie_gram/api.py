@@ -2,13 +2,13 @@
 
 Paddle is loaded when it is first needed. Nothing here changes the caller's mode, device or random numbers.
 
-Shape letters: B sequences, L slots, M masked slots, C classes, H hidden.
+Shape letters: B sequences, L slots, M masked slots, C classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -19,12 +19,13 @@ from ernie_gram.config.checks import check_counts
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import Model as ModelRecord
-from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
-from ernie_gram.inference.texts import EncodedText, TextEncoder, padded
+from ernie_gram.inference.texts import EncodedText, TextAttention, TextEncoder, padded
+from ernie_gram.inference.texts import Vectors as Vectors
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import max_tokens, prediction_config
+from ernie_gram.run.checkpoint import Arrays
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.memmap import LEXICON
@@ -35,44 +36,12 @@ from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
+    import paddle
+
     from ernie_gram.eager import ModelLayer
     from ernie_gram.inference.exported_program import ExportedProgram
 
 Text = str | tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The encoder's output for a text or a pair of texts of n tokens, [CLS] and [SEP] among them.
-
-    Attributes:
-        tokens: n tokens of the vocabulary.
-        offsets: the half-open span of characters of each token in its text; None for [CLS] and [SEP].
-        sentence_ids: int64 [n], 1 for the tokens of the second text, else 0.
-        hidden: float32 [n, H], the encoder's output for each token.
-        pooled: float32 [H], the pooler's output; None if the model has no pooler.
-    """
-
-    tokens: list[str]
-    offsets: list[tuple[int, int] | None]
-    sentence_ids: Int64s
-    hidden: Float32s
-    pooled: Float32s | None
-
-
-@dataclass(frozen=True)
-class TextAttention:
-    """The attention weights of a text or a pair of texts of n tokens, [CLS] and [SEP] among them.
-
-    Attributes:
-        tokens, offsets: as in `Vectors`.
-        weights: float32 [layers, heads, n, n]; [.., q, k] is how much token q attends to token k. The weights of each q
-            add up to 1.
-    """
-
-    tokens: list[str]
-    offsets: list[tuple[int, int] | None]
-    weights: Float32s
 
 
 class Model:
@@ -85,7 +54,11 @@ class Model:
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
             whether it reads pairs of texts (has_sentence_types).
+        head: the arrays of a head of your own that `save` was given, by name; None without one.
     """
+
+    head: Arrays | None = None
+    _layer: ModelLayer | None = None
 
     def __init__(self, record: ModelRecord) -> None:
         """Wrap the record of a model; to read a folder, use `load`."""
@@ -97,8 +70,7 @@ class Model:
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
         self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
-        self._record, self._lexicon = record, record.lexicon
-        self._layer: ModelLayer | None = None
+        self._record, self._lexicon, self.head = record, record.lexicon, record.head
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
@@ -129,29 +101,45 @@ class Model:
             self._layer = load_layer(self._record)
         return self._layer
 
-    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
+    @property
+    def is_changed(self) -> bool:
+        """Whether parameters of `layer` are no longer those that were read; raises InputError as `save` does."""
+        return self._present() is not self._record
+
+    def _present(self) -> ModelRecord:
+        """Return the record with the current parameters of `layer`, or the one that was read if they are equal."""
+        if self._layer is None:
+            return self._record
+        from ernie_gram.eager import with_parameters_of
+
+        return with_parameters_of(self._layer, self._record)
+
+    def save(
+        self,
+        folder: str | Path,
+        format: str = ours.NAME,
+        accept_loss: bool = False,
+        head: Mapping[str, paddle.Tensor | np.ndarray] | None = None,
+    ) -> list[str]:
         """Write the model, with the current parameters of `layer`, as a new folder.
 
         Args:
             format: one of formats.registry.WRITTEN_NAMES.
             accept_loss: write the model even if the format cannot hold everything.
+            head: the `state_dict()` of a head of your own, which is written beside the model in float32, and which
+                `load` returns as `head`; None means `self.head`.
         Returns:
             What was lost, one line each.
 
         Raises InputError if the folder exists, if the format cannot hold the model, if a parameter has numbers that are
-        not finite, and for an exported program.
+        not finite, if the head is anything but named arrays of floating-point numbers, and for an exported program.
         """
-        record = self._record
-        if self._layer is not None:
-            from ernie_gram.eager import float32_parameters
+        record = self._present()
+        if head is not None:
+            import_paddle()
+            from ernie_gram.eager import head_arrays
 
-            present = float32_parameters(self._layer)
-            check_numbers(present, "layer")
-            is_trained = any(not np.array_equal(values, record.parameters[name]) for name, values in present.items())
-            record = replace(record, parameters=record.parameters | present)
-            if is_trained and record.training:
-                # Its scores are those of the parameters that were read.
-                record = replace(record, training=replace(record.training, scores={}))
+            record = replace(record, head=head_arrays(head))
         return write_model(record, Path(folder), format, accept_loss)
 
     def check_heads(self) -> None:
@@ -330,7 +318,13 @@ class ExportedModel(Model):
         """Raise InputError: an exported program has no layer."""
         self._refuse()
 
-    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
+    def save(
+        self,
+        folder: str | Path,
+        format: str = ours.NAME,
+        accept_loss: bool = False,
+        head: Mapping[str, paddle.Tensor | np.ndarray] | None = None,
+    ) -> list[str]:
         """Raise InputError: an exported program cannot be written as a model."""
         self._refuse()
 

@@ -5,7 +5,7 @@ Shape letters: B sequences, L slots, N = B * L, M selected rows, H hidden, C cla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,8 +13,10 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.model import Model
+from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
 from ernie_gram.model.attention import Attention, Projected, Stream
@@ -116,10 +118,34 @@ def load_layer(model: Model) -> ModelLayer:
     return layer
 
 
-def float32_parameters(layer: nn.Layer) -> Arrays:
-    """Return the current values of the parameters, float32 whatever their precision, by name."""
+def with_parameters_of(layer: nn.Layer, model: Model) -> Model:
+    """Return a model with the current parameters of its layer; the model itself if they are equal to its own.
+
+    Raises InputError if a parameter has numbers that are not finite.
+    """
+    with dynamic_mode():
+        present = _finite_float32({parameter.name: parameter for parameter in layer.parameters()}, "layer")
+    if all(np.array_equal(values, model.parameters[name]) for name, values in present.items()):
+        return model
+    # Its scores are those of the parameters that were read.
+    training = model.training and replace(model.training, scores={})
+    return replace(model, parameters=model.parameters | present, training=training)
+
+
+def head_arrays(head: Mapping[str, paddle.Tensor | np.ndarray]) -> Arrays:
+    """Return the float32 arrays of a `state_dict()`; raises InputError if it has anything but finite numbers."""
+    require(isinstance(head, Mapping), "head", f"give its state_dict(), not {type(head).__name__}")
+    for name, values in head.items():
+        is_float = "float" in str(getattr(values, "dtype", ""))
+        require(is_float, "head", f"{name} has no floating-point numbers, which alone are kept; leave it out")
+    return _finite_float32(head, "head")
+
+
+def _finite_float32(state: Mapping[str, paddle.Tensor | np.ndarray], source: str) -> Arrays:
     with dynamic_mode(), paddle.no_grad():
-        return {parameter.name: parameter.astype("float32").numpy() for parameter in layer.parameters()}
+        arrays = {name: np.asarray(values.astype("float32")) for name, values in state.items()}
+    check_numbers(arrays, source)
+    return arrays
 
 
 def run_layer(layer: ModelLayer, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:

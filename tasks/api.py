@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ernie_gram.api import Model
 from ernie_gram.config.checks import check_counts
+from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
+from ernie_gram.experiments.processes import lines_of_module
 from reader.errors import InputError
 from reader.system.arrays import Float32s
 from tasks.data.examples import Example
@@ -23,6 +27,9 @@ from tasks.data.features import Features
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import load_texts, plain_values
+from tasks.registry.task_file import find_task, settings_of
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import output_folder
 
 if TYPE_CHECKING:
     import paddle
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
 # A text, several texts, or the values of a row by name.
 Row = str | Sequence[str] | Mapping[str, Any]
 ROWS = "rows"  # what errors call the rows
+FINETUNE = "tasks.run_finetune"  # the command that trains
+WARNING = "warning: "
 
 
 class FineTuned:
@@ -66,6 +75,47 @@ class FineTuned:
         if precision is not None:
             model = model.with_precision(precision)
         return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
+
+    @classmethod
+    def train(
+        cls,
+        task: str | Path,
+        model: str | Path | Model,
+        data: str | Path | None = None,
+        output: str | Path | None = None,
+        **settings: Any,
+    ) -> FineTuned:
+        """Fine-tune a model as `ernie-gram finetune` does, and return the chosen model; the same call resumes a run.
+
+        The command runs in processes of its own. Its lines are printed here, and its warnings are Python's.
+
+        Args:
+            task: the name of a task, or the YAML file of a custom task or of settings.
+            model: a folder, or a loaded model, which is trained from the present parameters of its `layer`.
+            data: the folder with the files of the task; None as for the command.
+            output: the run's folder; None means output/TASK.
+            settings: those of a YAML file, with sections as dicts: `seed=2, optimizer={"epochs": 3}`.
+
+        Raises InputError with the error of the command.
+        """
+        paths = {"paths.data": data, "paths.output": output}
+        given = {key: value for key, value in paths.items() if value is not None} | flatten(settings)
+        options = [*settings_of(str(task)), *(f"--{key}={as_argument(value)}" for key, value in given.items())]
+        try:
+            config = load_config(FinetuneConfig, options)[0]
+        except InputError as error:
+            raise InputError(str(error).removeprefix("command line: ")) from error
+        folder = output_folder(config, find_task(config.task))
+        with (
+            _model_folder(model) as start,
+            closing(lines_of_module(FINETUNE, *options, f"--paths.model={start}")) as lines,
+        ):
+            for line in lines:
+                if line.startswith(WARNING):
+                    warnings.warn(line.removeprefix(WARNING), stacklevel=2)
+                else:
+                    print(line, flush=True)
+        return cls.load(folder)
 
     def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[dict[str, Any]]:
         """Return the answers to rows, in order, as `ernie-gram predict` writes them (see `Kind.records`).
@@ -116,6 +166,20 @@ class FineTuned:
         scorer, scope = self._scorer
         with static_mode(scope):
             return scorer.scores(features, batch_size)
+
+
+@contextmanager
+def _model_folder(model: str | Path | Model) -> Iterator[Path]:
+    """Yield the folder of a model; if its layer was trained, a temporary one with its present parameters."""
+    if not isinstance(model, Model):
+        yield Path(model)
+    elif not model.is_changed:
+        yield model.folder
+    else:
+        with tempfile.TemporaryDirectory() as parent:
+            folder = Path(parent) / (model.folder.name or "model")
+            model.save(folder)
+            yield folder
 
 
 def _line(row: Row, names: Sequence[str], number: int) -> str:

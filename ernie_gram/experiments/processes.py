@@ -24,6 +24,8 @@ from reader.system.progress import progress
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+# How the last line of a command that failed begins.
+ERROR = "error: "
 # The line between two attempts of a run in its file of output.
 _AGAIN = "--- started again\n"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -76,8 +78,41 @@ def run_module(module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise InputError(last_error_in(done.stderr).removeprefix("error: "))
+        raise InputError(last_error_in(done.stderr).removeprefix(ERROR))
     return done.stdout
+
+
+def lines_of_module(module: str, *arguments: str) -> Generator[str, None, None]:
+    """Run a module as a command in a process of its own, and yield the lines that it prints, without its errors.
+
+    At an exception, or if the generator is closed, the process gets SIGTERM and is awaited: a run saves a checkpoint.
+    Raises InputError with its last error if it fails.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        env=child_environment(PYTHONUNBUFFERED="1"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
+    )
+    printed = list[str]()
+    with process:
+        try:
+            for line in process.stdout or ():
+                printed.append(line)
+                if not line.startswith(ERROR):
+                    yield line.rstrip("\n")
+        except BaseException:
+            process.terminate()
+            process.communicate()
+            raise
+    if process.returncode:
+        message = last_error_in("".join(printed))
+        ended = "" if message.startswith(ERROR) else f"{module} ended with status {process.returncode}: "
+        raise InputError(f"{ended}{message.removeprefix(ERROR)}")
 
 
 def train_all(

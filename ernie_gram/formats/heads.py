@@ -24,6 +24,7 @@ from ernie_gram.formats.parameters import (
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes
 from ernie_gram.run.checkpoint import Arrays
+from reader.errors import counted
 
 # The tables of n-grams and of query rows, which only pre-training reads.
 PRETRAINING_TABLES = ("ngram_embedding", "query_embedding")
@@ -123,6 +124,8 @@ def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: boo
         lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
+    if model.head:
+        lost.append(f"a head of your own, {counted(len(model.head), 'array')}: only our own folders hold one")
     return [Obstacle(reason) for reason in lost]
 
 

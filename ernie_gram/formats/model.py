@@ -51,6 +51,7 @@ class Model:
             if there are no prediction heads.
         notes: what was changed or dropped while reading, one line each, for the console.
         training: what is known of its training; None if nothing is.
+        head: the arrays of a head of the user's own above the encoder, by name; None without one.
     """
 
     source: Path
@@ -62,6 +63,7 @@ class Model:
     pretraining: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     training: TrainingRecord | None = None
+    head: Arrays | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ ernie_config.json   the settings: upstream's keys, and ours where upstream has n
 model.safetensors   the parameters, float32, under the names of upstream's static model
 vocab.txt           the vocabulary (or spm.model)
 lexicon.tsv         the n-grams, where there are any, with lexicon.tsv.json
+head.safetensors    a head of the user's own, if `Model.save` was given one: float32 arrays that only the user reads
 README.md           the model card
 """
 
@@ -30,7 +31,7 @@ from reader.tokenization.chinese_segmentation import SEGMENTERS
 from reader.tokenization.vocabulary import Vocabulary
 
 NAME = "ernie_gram"
-CONFIG, WEIGHTS = "ernie_config.json", "model.safetensors"
+CONFIG, WEIGHTS, HEAD = "ernie_config.json", "model.safetensors", "head.safetensors"
 LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
 PRETRAINING, TRAINING = "pretraining", "training"
 
@@ -64,7 +65,9 @@ def read(folder: Path) -> Model:
     shapes = {name: values.shape for name, values in stored.arrays.items()}
     check_own_parameters(shapes, config, pretraining, len(vocabulary) + num_ngrams, str(weights))
     check_numbers(stored.arrays, str(weights))
-    return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training)
+    head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
+    check_numbers(head or {}, str(folder / HEAD))
+    return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head)
 
 
 def write(model: Model, folder: Path, name: str) -> None:
@@ -76,6 +79,8 @@ def write(model: Model, folder: Path, name: str) -> None:
         settings[TRAINING] = asdict(model.training)
     write_settings(folder / CONFIG, settings)
     write_safetensors(folder / WEIGHTS, model.parameters)
+    if model.head:
+        write_safetensors(folder / HEAD, model.head)
     write_vocabulary(model.vocabulary, folder)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)

@@ -1,6 +1,6 @@
 """Convert a user's texts to sequences of token IDs, and sequences to batches.
 
-Shape letters: B sequences, L slots (the maximum over the batch), M masked slots.
+Shape letters: B sequences, L slots (the maximum over the batch), M masked slots, H hidden.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.errors import InputError
-from reader.system.arrays import Int64s
+from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
 
@@ -33,6 +33,40 @@ class EncodedText:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The encoder's output for a text or a pair of texts of n tokens, [CLS] and [SEP] among them.
+
+    Attributes:
+        tokens: n tokens of the vocabulary.
+        offsets: the half-open span of characters of each token in its text; None for [CLS] and [SEP].
+        sentence_ids: int64 [n], 1 for the tokens of the second text, else 0.
+        hidden: float32 [n, H], the encoder's output for each token.
+        pooled: float32 [H], the pooler's output; None if the model has no pooler.
+    """
+
+    tokens: list[str]
+    offsets: list[tuple[int, int] | None]
+    sentence_ids: Int64s
+    hidden: Float32s
+    pooled: Float32s | None
+
+
+@dataclass(frozen=True)
+class TextAttention:
+    """The attention weights of a text or a pair of texts of n tokens, [CLS] and [SEP] among them.
+
+    Attributes:
+        tokens, offsets: as in `Vectors`.
+        weights: float32 [layers, heads, n, n]; [.., q, k] is how much token q attends to token k. The weights of each q
+            add up to 1.
+    """
+
+    tokens: list[str]
+    offsets: list[tuple[int, int] | None]
+    weights: Float32s
 
 
 class TextEncoder:

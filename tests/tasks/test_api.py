@@ -10,8 +10,11 @@ import numpy as np
 import paddle
 import pytest
 
+from ernie_gram import Model
 from ernie_gram.distributed.device import cpu_kernels
+from ernie_gram.formats.registry import read_model
 from reader.errors import InputError
+from tasks import api
 from tasks.api import FineTuned, Row
 from tasks.predict import main
 from tasks.registry import TASKS
@@ -19,6 +22,7 @@ from tests.support.commands import call, python
 from tests.support.finetuned_runs import made_run
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_json, write_lines
+from tests.support.tiny_task import SETTINGS
 
 TEXTS = ["the cat sat", "a dog ran home now", "it ran"]
 CONTEXT = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
@@ -161,3 +165,76 @@ def test_a_run_without_a_threshold_is_loaded_with_a_warning(tmp_path: Path) -> N
     run = made_run(tmp_path / "run", TASKS["squad2"])
     with pytest.warns(UserWarning, match=f"^{run}: no result.json with a threshold"):
         FineTuned.load(run)
+
+
+def settings() -> dict[str, Any]:
+    """Return the settings of the tiny task, in sections."""
+    sections: dict[str, Any] = {}
+    for option in SETTINGS:
+        key, value = option[2:].split("=")
+        section, name = key.split(".")
+        sections.setdefault(section, {})[name] = value
+    return sections
+
+
+def test_training_gives_the_model_of_the_command_and_leaves_the_caller_alone(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None
+) -> None:
+    paddle.seed(5)
+    state = paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist()
+    paddle.seed(5)
+    data, model = tiny_task / "data", Model.load(tiny_task / "model")
+    trained = FineTuned.train(data / "task.yaml", model, data, tmp_path / "run", **settings())
+    assert trained.source == tmp_path / "run" / "best"
+    found, expected = (json.loads((run / "result.json").read_text()) for run in (tmp_path / "run", finetuned))
+    for key in ("scores", "model", "made_from"):
+        assert found[key] == expected[key]
+    for name, values in read_model(finetuned).parameters.items():
+        np.testing.assert_array_equal(read_model(tmp_path / "run").parameters[name], values)
+    assert trained.predict(["a b c"]) == FineTuned.load(finetuned).predict(["a b c"])
+    assert paddle.in_dynamic_mode()
+    assert state == (paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist())
+
+
+def test_training_starts_from_the_present_parameters_and_passes_on_lines_and_warnings(
+    tiny_task: Path,
+    finetuned: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    dynamic_mode: None,
+) -> None:
+    model = Model.load(tiny_task / "model")
+    weight = model.layer.encoder.embeddings.word.weight
+    with paddle.no_grad():
+        weight.set_value(weight * 0.5)
+    starts: list[Path] = []
+
+    def lines(module: str, *options: str) -> Any:
+        [start] = [Path(option.partition("=")[2]) for option in options if option.startswith("--paths.model=")]
+        np.testing.assert_array_equal(read_model(start).parameters["word_embedding"], weight.numpy())
+        starts.append(start)
+        yield "a line"
+        yield "warning: all labels are equal"
+
+    monkeypatch.setattr(api, "lines_of_module", lines)
+    task = tiny_task / "data" / "task.yaml"
+    with pytest.warns(UserWarning, match="^all labels are equal$") as warned:
+        FineTuned.train(task, model, tiny_task / "data", finetuned)
+    assert warned[0].filename == __file__
+    assert capsys.readouterr().out == "a line\n"
+    assert not starts[0].exists()
+
+
+def test_errors_of_training_are_those_of_the_command(tiny_task: Path, tmp_path: Path) -> None:
+    data, output = tiny_task / "data", tmp_path / "run"
+    for more, message in (
+        ({"optimizer": {"epoch": 2}}, r"^unknown key optimizer\.epoch; did you mean optimizer\.epochs"),
+        ({"optimizer": {"epochs": "many"}}, r"^optimizer\.epochs: .*'many'"),
+        ({"optimizer": 3}, "^unknown key optimizer"),
+        ({"task": "col"}, "^no task 'col'; did you mean cola"),
+        ({"seed": 3}, r"^input\.max_seq_len: 512 exceeds the 40 positions"),
+    ):
+        arguments: dict[str, Any] = {"task": data / "task.yaml", "model": tiny_task / "model", **more}
+        with pytest.raises(InputError, match=message):
+            FineTuned.train(data=data, output=output, **arguments)
+        assert not output.exists()
