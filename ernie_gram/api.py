@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -36,8 +36,6 @@ from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
-    import paddle
-
     from ernie_gram.eager import ModelLayer
     from ernie_gram.inference.exported_program import ExportedProgram
 
@@ -54,7 +52,7 @@ class Model:
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
             whether it reads pairs of texts (has_sentence_types).
-        head: the arrays of a head of your own that `save` was given, by name; None without one.
+        head: the float32 arrays of a head of your own that `save` was given, by name; None without one.
     """
 
     head: Arrays | None = None
@@ -119,15 +117,14 @@ class Model:
         folder: str | Path,
         format: str = ours.NAME,
         accept_loss: bool = False,
-        head: Mapping[str, paddle.Tensor | np.ndarray] | None = None,
+        head: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Write the model, with the current parameters of `layer`, as a new folder.
 
         Args:
             format: one of formats.registry.WRITTEN_NAMES.
             accept_loss: write the model even if the format cannot hold everything.
-            head: the `state_dict()` of a head of your own, which is written beside the model in float32, and which
-                `load` returns as `head`; None means `self.head`.
+            head: the `state_dict()` of a head of your own, to be written beside the model; None means `self.head`.
         Returns:
             What was lost, one line each.
 
@@ -318,13 +315,7 @@ class ExportedModel(Model):
         """Raise InputError: an exported program has no layer."""
         self._refuse()
 
-    def save(
-        self,
-        folder: str | Path,
-        format: str = ours.NAME,
-        accept_loss: bool = False,
-        head: Mapping[str, paddle.Tensor | np.ndarray] | None = None,
-    ) -> list[str]:
+    def save(self, *_: Any, **__: Any) -> NoReturn:
         """Raise InputError: an exported program cannot be written as a model."""
         self._refuse()
 

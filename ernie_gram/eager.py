@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import paddle
@@ -132,7 +133,7 @@ def with_parameters_of(layer: nn.Layer, model: Model) -> Model:
     return replace(model, parameters=model.parameters | present, training=training)
 
 
-def head_arrays(head: Mapping[str, paddle.Tensor | np.ndarray]) -> Arrays:
+def head_arrays(head: Mapping[str, Any]) -> Arrays:
     """Return the float32 arrays of a `state_dict()`; raises InputError if it has anything but finite numbers."""
     require(isinstance(head, Mapping), "head", f"give its state_dict(), not {type(head).__name__}")
     for name, values in head.items():
@@ -141,7 +142,7 @@ def head_arrays(head: Mapping[str, paddle.Tensor | np.ndarray]) -> Arrays:
     return _finite_float32(head, "head")
 
 
-def _finite_float32(state: Mapping[str, paddle.Tensor | np.ndarray], source: str) -> Arrays:
+def _finite_float32(state: Mapping[str, Any], source: str) -> Arrays:
     with dynamic_mode(), paddle.no_grad():
         arrays = {name: np.asarray(values.astype("float32")) for name, values in state.items()}
     check_numbers(arrays, source)

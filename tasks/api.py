@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 # A text, several texts, or the values of a row by name.
 Row = str | Sequence[str] | Mapping[str, Any]
 ROWS = "rows"  # what errors call the rows
-FINETUNE = "tasks.run_finetune"  # the command that trains
-WARNING = "warning: "
+WARNING = "warning: "  # how a warning of a command begins
 
 
 class FineTuned:
@@ -85,9 +84,10 @@ class FineTuned:
         output: str | Path | None = None,
         **settings: Any,
     ) -> FineTuned:
-        """Fine-tune a model as `ernie-gram finetune` does, and return the chosen model; the same call resumes a run.
+        """Fine-tune a model with the command `ernie-gram finetune`, and return the chosen model.
 
-        The command runs in processes of its own. Its lines are printed here, and its warnings are Python's.
+        The command runs in processes of its own. Its lines are printed here, and its warnings are Python's. The same
+        call resumes a run.
 
         Args:
             task: the name of a task, or the YAML file of a custom task or of settings.
@@ -98,23 +98,25 @@ class FineTuned:
 
         Raises InputError with the error of the command.
         """
-        paths = {"paths.data": data, "paths.output": output}
-        given = {key: value for key, value in paths.items() if value is not None} | flatten(settings)
-        options = [*settings_of(str(task)), *(f"--{key}={as_argument(value)}" for key, value in given.items())]
+        paths = {key: path for key, path in (("paths.data", data), ("paths.output", output)) if path}
+        given = (f"--{key}={as_argument(value)}" for key, value in {**paths, **flatten(settings)}.items())
+        options = [*settings_of(str(task)), *given]
         try:
             config = load_config(FinetuneConfig, options)[0]
         except InputError as error:
             raise InputError(str(error).removeprefix("command line: ")) from error
         folder = output_folder(config, find_task(config.task))
-        with (
-            _model_folder(model) as start,
-            closing(lines_of_module(FINETUNE, *options, f"--paths.model={start}")) as lines,
-        ):
-            for line in lines:
-                if line.startswith(WARNING):
-                    warnings.warn(line.removeprefix(WARNING), stacklevel=2)
-                else:
-                    print(line, flush=True)
+        with tempfile.TemporaryDirectory() as parent:
+            start = model.folder if isinstance(model, Model) else Path(model)
+            if isinstance(model, Model) and model.is_changed:
+                start = Path(parent) / start.resolve().name
+                model.save(start)
+            with closing(lines_of_module("tasks.run_finetune", *options, f"--paths.model={start}")) as lines:
+                for line in lines:
+                    if line.startswith(WARNING):
+                        warnings.warn(line.removeprefix(WARNING), stacklevel=2)
+                    else:
+                        print(line, flush=True)
         return cls.load(folder)
 
     def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[dict[str, Any]]:
@@ -166,20 +168,6 @@ class FineTuned:
         scorer, scope = self._scorer
         with static_mode(scope):
             return scorer.scores(features, batch_size)
-
-
-@contextmanager
-def _model_folder(model: str | Path | Model) -> Iterator[Path]:
-    """Yield the folder of a model; if its layer was trained, a temporary one with its present parameters."""
-    if not isinstance(model, Model):
-        yield Path(model)
-    elif not model.is_changed:
-        yield model.folder
-    else:
-        with tempfile.TemporaryDirectory() as parent:
-            folder = Path(parent) / (model.folder.name or "model")
-            model.save(folder)
-            yield folder
 
 
 def _line(row: Row, names: Sequence[str], number: int) -> str:
