@@ -2,6 +2,7 @@
 
 ernie-gram predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
 ernie-gram predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
+cut -f 2,3 table.tsv | ernie-gram predict output/mrpc --input /dev/stdin --layout lines | grep equal
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
-    add_output_file(parser, "the file to write; or an existing folder, for official names", required=True)
+    add_output_file(parser, "the file to write; or an existing folder, for official names (default: standard output)")
     parser.add_argument("--json", action="store_true", help="with --data: write JSON lines, not a submission")
     add_bad_row_option(parser)
     parser.add_argument(
@@ -112,7 +113,10 @@ def parse_arguments() -> argparse.Namespace:
     require(not (arguments.data and arguments.layout), "--layout", "is for --input; leave it out")
     if arguments.input and arguments.input.exists() and not (arguments.input.is_file() or arguments.input.is_dir()):
         require(arguments.processes == 1, "--processes", f"{arguments.input} can be read once only, by one process")
-    if not arguments.output.is_dir():
+    if arguments.output is None:
+        require(max(arguments.processes, WORLD_SIZE) == 1, "--output", "must be given with --processes")
+        require(not arguments.overwrite, "--overwrite", "is for --output; leave it out")
+    elif not arguments.output.is_dir():
         check_output_path("--output", arguments.output, arguments.overwrite, filter(None, [arguments.input]))
     return arguments
 
@@ -182,16 +186,17 @@ def main() -> None:
     else:
         rows = load_split(task, arguments.data, split, arguments.on_bad_row)
     as_records = split is None or arguments.json
-    paths = files_to_write(arguments.output, task, rows.report.split, as_records)
+    paths = files_to_write(arguments.output, task, rows.report.split, as_records) if arguments.output else []
     for path in paths:  # their names in a folder are known only now
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
+    console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:
         forget_own_threads()
         start_ranks(__file__, sys.argv[1:], arguments.processes)
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)
-        print("\n".join(rows.report.lines(MAX_LISTED)), flush=True)
+        print("\n".join(rows.report.lines(MAX_LISTED)), file=console, flush=True)
     features = finetuned.encode(rows.examples)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
@@ -206,11 +211,13 @@ def main() -> None:
             files = ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
         else:
             files = [*submission_files(predictions, rows.report.split).values()]
-    for path, content in zip(paths, files, strict=True):
+    if not paths:
+        print(files[0].decode(), end="", flush=True)
+    for path, content in zip(paths, files, strict=bool(paths)):
         with claimed_file("--output", path, arguments.overwrite):
             write_atomically(path, content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if split is not None and task.splits[split].labelled:
-        print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False))
+        print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False), file=console)
     elif (missing := len(rows.report.bad) + len(rows.report.omitted)) and not as_records:
         print_warning(f"no prediction for {counted(missing, 'row')}; the benchmark asks for all")

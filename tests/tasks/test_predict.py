@@ -62,6 +62,20 @@ def test_a_submission_of_a_dev_split_has_the_figure_of_the_evaluation(rte: Path,
     assert json.loads(done.stdout) == json.loads(scores)
 
 
+def test_without_output_the_answers_alone_are_on_standard_output(rte: Path, tmp_path: Path) -> None:
+    gold = pairs_file(tmp_path / "dev.tsv", labels=True)
+    own = write(tmp_path / "own", "".join(f"{a}\t{a}\n" for a in TEXTS))
+    for source in (("--data", tmp_path, "--split", "dev"), ("--input", own, "--layout", "lines")):
+        written = tmp_path / source[0][2:]
+        to_file, printed = predict(rte, *source, "--output", written), predict(rte, *source)
+        assert printed.stdout == written.read_text()
+        account, *scores = to_file.stdout.splitlines()
+        assert printed.stderr.splitlines() == [account, *scores[1:]]
+        assert account.endswith(f"({gold if source[0] == '--data' else own})")
+    for more, key in ((["--processes", "2"], "--output"), (["--overwrite"], "--overwrite")):
+        assert_one_line_error(predict(rte, "--input", own, *more), f"{key}: ")
+
+
 def test_every_slow_phase_is_announced_and_counted(rte: Path, tmp_path: Path, phases: dict[str, Phase]) -> None:
     path = pairs_file(tmp_path / "dev.tsv", labels=True)
     predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path)
