@@ -50,7 +50,6 @@ def parse_arguments() -> argparse.Namespace:
     add_data_option(parser)
     parser.add_argument("--finished_only", action="store_true", help="pre-train nothing; fine-tune the finished models")
     parser.add_argument("--keep", action="store_true", help="keep the folders of fine-tunings, not only their results")
-    parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
     options = parser.parse_args()
     options.results = options.results or options.output / RESULTS
     check_folder(options.output)

@@ -39,6 +39,7 @@ def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLi
         ("processes", "processes per run, as NPROC"),
     ):
         parser.add_argument(f"--{name}", type=parse_positive, default=1, metavar="N", help=f"{what} (%(default)s)")
+    parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
     return parser
 
 
@@ -90,7 +91,7 @@ def check_earlier(runs: Sequence[PlannedRun], output: Path) -> None:
 def run_experiment(
     runs: Sequence[PlannedRun], options: argparse.Namespace, report: Callable[[Finished, Path], str]
 ) -> None:
-    """Train those of the checked runs that are not finished, and write the tables.
+    """Train those of the checked runs that are not finished, and write the tables; nothing of it with --check.
 
     Args:
         options: those of `experiment_parser`.
@@ -99,6 +100,10 @@ def run_experiment(
     Raises InputError that names the first run that failed; a failed run does not stop the others.
     """
     output: Path = options.output
+    if options.check:
+        before = sum(run.result() is not None for run in runs)
+        print(f"{counted(len(runs), 'run')}, {before} finished before; settings, data and model are valid")
+        return
     with lock_output(output, "--output"):
         end_at_sigterm()
         finished, failed = train(runs, output, options.jobs, options.processes)

@@ -183,7 +183,8 @@ def check_runs(runs: Sequence[FinetuneRun], processes: int) -> None:
     check_folders_and_devices(unfinished, processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):
         first, *others = [run for run in unfinished if run.config.task == task]
-        checked = prepare(first.config, processes)
-        require(bool(checked.dev), "--data", NO_DEV_SPLIT)
-        for run in others:
-            check_settings(checked, run.config, processes)
+        with located(task):
+            checked = prepare(first.config, processes)
+            require(bool(checked.dev), "--data", NO_DEV_SPLIT)
+            for run in others:
+                check_settings(checked, run.config, processes)

@@ -92,6 +92,25 @@ def test_a_failed_task_is_named_and_the_others_are_in_the_table(
     assert "| ChnSentiCorp | dev | accuracy | 1 | " in done.stdout
 
 
+def test_a_check_trains_and_writes_nothing_and_a_setting_that_does_not_fit_names_its_task(
+    tiny_task: Path, tmp_path: Path
+) -> None:
+    write_data(tmp_path)
+    output = tmp_path / "out"
+    command = ["chinese", str(tiny_task / "model"), "--data", str(tmp_path), "--output", str(output), *SETTINGS]
+    done = call(main, *command, "--seeds", "2", "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("4 runs, 0 finished before; ")
+    for more, message in (
+        (["--evaluation.metric=f2"], "lcqmc: evaluation.metric: 'f2'"),
+        (["--tasks", "chnsenticorp", "--input.max_seq_len=4000"], "chnsenticorp: input.max_seq_len: 4000"),
+    ):
+        done = call(main, *command, *more, "--check")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {message}")
+    assert not output.exists()
+
+
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
     model = str(tiny_task / "model")
     common = ["--data", str(tmp_path), "--output", str(tmp_path / "out")]

@@ -225,6 +225,14 @@ def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
     assert len(list(output.iterdir())) == 1
 
 
+def test_a_check_counts_the_runs_and_writes_nothing(tiny_task: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep"
+    done = call(main, *arguments(tiny_task, output, "--learning_rates", "1e-2", "2e-2", "--check"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("2 runs, 0 finished before; ")
+    assert not output.exists()
+
+
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     for more, message in (

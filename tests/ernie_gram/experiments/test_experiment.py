@@ -205,7 +205,7 @@ def report(finished: Finished, output: Path) -> str:
 
 
 def options(output: Path) -> argparse.Namespace:
-    return argparse.Namespace(output=output, jobs=1, processes=1)
+    return argparse.Namespace(output=output, jobs=1, processes=1, check=False)
 
 
 def results(output: Path) -> list[dict[str, Any]]:
@@ -261,7 +261,7 @@ def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(ShellRun, "result", damaged)
     runs = [planned(tmp_path / "long", "echo $$ > pid; exec sleep 60"), planned(tmp_path / "b", "touch short")]
-    both = argparse.Namespace(output=tmp_path, jobs=2, processes=1)
+    both = argparse.Namespace(output=tmp_path, jobs=2, processes=1, check=False)
     assert call(lambda: run_experiment(runs, both, report)).stderr == "error: damaged\n"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "long" / "pid").read_text()), 0)
