@@ -17,6 +17,9 @@ from ernie_gram.formats.model import Model, TrainingRecord
 
 FILE_NAME = "README.md"
 FRONT_MATTER = "---"
+# Where to look for the project: its distribution and the paper, as it has no address that a card could name.
+PROJECT = """The folder was written by the Python distribution `ernie-gram`, an implementation on PaddlePaddle of
+[ERNIE-Gram (Xiao et al., NAACL 2021)](https://aclanthology.org/2021.naacl-main.136/)."""
 
 
 def model_card(
@@ -45,7 +48,7 @@ def model_card(
         "Licence": _licence(licence),
     }
     text = [f"{FRONT_MATTER}\n{_yaml(front)}\n{FRONT_MATTER}", f"# {name}", _summary(model, numbers)]
-    text += [f"## {title}\n\n{content}" for title, content in sections.items() if content]
+    text += [PROJECT, *(f"## {title}\n\n{content}" for title, content in sections.items() if content)]
     return "\n\n".join(text) + "\n"
 
 

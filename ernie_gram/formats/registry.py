@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +26,9 @@ def read_model(path: Path) -> Model:
     do not fit together.
     """
     if not path.is_dir():
-        raise InputError(f"{path}: {'is a file, not a folder' if path.exists() else 'no such folder'}")
+        raise InputError(
+            f"{path}: {'is a file, not a folder' if path.exists() else f'no such folder{_hub_hint(path)}'}"
+        )
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
         kind = read_json(path / bert.CONFIG).get("model_type") if (path / bert.CONFIG).is_file() else None
@@ -41,6 +44,16 @@ def read_model(path: Path) -> Model:
         )
     with progress(f"reading the model in {path}"):
         return found[0].read(path)
+
+
+def _hub_hint(path: Path) -> str:
+    """Return how to get the folder of a model whose name on a hub may have been given in place of a folder; or ""."""
+    if not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", str(path)) or (path.parent.name and path.parent.exists()):
+        return ""
+    return (
+        f"; if this is a model on the Hugging Face hub, `hf download {path} --local-dir FOLDER` (pip install "
+        "huggingface_hub) writes its files; then give FOLDER"
+    )
 
 
 def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:

@@ -13,6 +13,7 @@ from ernie_gram.formats.model_card import licence_of, model_card
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.commands import ROOT
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
 
@@ -49,6 +50,10 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     assert front == {"library_name": "some_library", "tags": ["ernie-gram"], "license": "apache-2.0"}
     assert "\n# base-en\n" in card
     assert "1,234 numbers" in card
+    # Where the project is found.
+    assert "`ernie-gram`" in card.partition("\n## ")[0]
+    assert "https://aclanthology.org/2021.naacl-main.136/" in (ROOT / "README.md").read_text()
+    assert "https://aclanthology.org/2021.naacl-main.136/" in card
     assert "6 tokens (wordpiece), lower case" in card
     assert "/home/me" not in card
     found = sections(card)

@@ -281,3 +281,20 @@ def test_a_model_of_a_vocabulary_with_case_keeps_it(name: str, tmp_path: Path) -
     found = read_model(tmp_path / "model").vocabulary
     assert found is not None
     assert not found.lowercase
+
+
+def test_the_name_of_a_model_on_a_hub_is_told_how_to_become_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "output").mkdir()
+    for name, is_hinted in (
+        ("bert-base-uncased", True),
+        ("nghuyong/ernie-gram-zh", True),
+        ("output/base", False),
+        ("../bert", False),
+        ("a/b/c", False),
+    ):
+        with pytest.raises(InputError, match=f"^{name}: no such folder") as caught:
+            read_model(Path(name))
+        assert (f"hf download {name} --local-dir " in str(caught.value)) == is_hinted
