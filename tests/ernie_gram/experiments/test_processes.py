@@ -16,7 +16,11 @@ import os, signal, sys, time
 
 print(os.getpid(), flush=True)
 if sys.argv[1] == "waits":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(open(sys.argv[2], "w").close()))
+    def save(*_):
+        time.sleep(0.6)  # Popen itself waits 0.25 s after an interrupt
+        sys.exit(open(sys.argv[2], "w").close())
+
+    signal.signal(signal.SIGTERM, save)
     print("ready", flush=True)
     time.sleep(60)
 elif sys.argv[1] == "refuses":
@@ -42,10 +46,14 @@ def test_lines_are_passed_on_and_errors_are_raised(module: str) -> None:
             next(lines)
 
 
-def test_the_process_is_asked_to_end_and_awaited(module: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_the_process_is_asked_to_end_and_awaited(is_interrupted: bool, module: str, tmp_path: Path) -> None:
     with closing(lines_of_module(module, "waits", str(tmp_path / "saved"))) as lines:
         number = int(next(lines))
         assert next(lines) == "ready"
+        if is_interrupted:
+            with pytest.raises(KeyboardInterrupt):
+                lines.throw(KeyboardInterrupt())
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
     assert (tmp_path / "saved").exists()
