@@ -59,7 +59,7 @@ def paddlenlp_head(finetuned: LoadedModel) -> tuple[TaskHead | None, list[Obstac
         reason = f"head.sentence_output {output}: PaddleNLP's class reads the pooled output"
     else:
         weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
-        return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes), []
+        return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes, kind.problem_type), []
     return None, [Obstacle(reason, is_loss=False)]
 
 

@@ -74,12 +74,14 @@ class TaskHead:
         bias: float32 [C].
         labels: names of the C classes in the order of their IDs; empty for QuestionAnswering, whose classes are start
             and end, and for regression, where C is 1.
+        problem_type: "regression" or "multi_label_classification"; "" if the class says enough.
     """
 
     architecture: TaskClass
     weight: np.ndarray
     bias: np.ndarray
     labels: tuple[str, ...] = ()
+    problem_type: str = ""
 
 
 def config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Json:
@@ -108,8 +110,8 @@ def config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Task
     if head and head.labels:
         content["id2label"] = {str(i): label for i, label in enumerate(head.labels)}
         content["label2id"] = {label: i for i, label in enumerate(head.labels)}
-    elif head and head.architecture.endswith("SequenceClassification"):
-        content |= {"num_labels": 1, "problem_type": "regression"}
+    if head and head.problem_type:
+        content |= {"num_labels": len(head.bias), "problem_type": head.problem_type}
     return content
 
 

@@ -80,6 +80,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's name, or
             another one that begins with `cls_`.
         paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
+        problem_type: what config.json calls the kind, of those that share a class; "" for the usual one of the class.
         input_fields: the batch fields that prediction reads; training_fields: those that training reads. The last of
             these has one gold value for each row of the loss.
         task, settings: as given to the constructor.
@@ -96,6 +97,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     head: ClassVar[str]
     output: ClassVar[str] = "cls_out"
     paddlenlp_class: ClassVar[TaskClass | None] = None
+    problem_type: ClassVar[str] = ""
     input_fields: ClassVar[tuple[Field, ...]]
     training_fields: ClassVar[tuple[Field, ...]]
 
@@ -126,8 +128,8 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes whose logits are the scores of a unit; empty if the scores are something else."""
-        return ()
+        """The classes whose logits are the scores of a unit, by default the labels; empty without labels."""
+        return self.task.labels or ()
 
     @property
     def width(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from reader.errors import InputError, similar
 from tasks.kinds.base import Kind
 from tasks.kinds.classification import Classification
+from tasks.kinds.multi_label import MultiLabel
 from tasks.kinds.multiple_choice import MultipleChoice
 from tasks.kinds.regression import Regression
 from tasks.kinds.settings import KindSettings
@@ -16,7 +17,7 @@ from tasks.kinds.task import Task
 from tasks.metrics.catalog import METRICS
 
 KINDS: dict[str, type[Kind[Any, Any]]] = {
-    kind.name: kind for kind in (Classification, Regression, MultipleChoice, Span, Tagging)
+    kind.name: kind for kind in (Classification, MultiLabel, Regression, MultipleChoice, Span, Tagging)
 }
 
 
@@ -26,13 +27,15 @@ def kind_of(task: Task, settings: KindSettings) -> Kind[Any, Any]:
 
 
 def checked(task: Task) -> Task:
-    """Return the task; raises InputError unless its metric applies to its kind, labels and answers."""
+    """Return the task; raises InputError unless it has labels if it needs any, and its metric applies to it."""
     metrics = KINDS[task.kind].metrics
     if task.metric not in metrics:
         names = f"{', '.join(metrics)}{similar(task.metric, metrics)}"
         raise InputError(f"metric: {task.metric!r} does not apply to {task.kind}; choose one of {names}")
     if task.unanswerable and task.metric != "squad_v2":
         raise InputError(f"metric: {task.metric} needs an answer to every question; choose squad_v2")
+    if task.labels == ():
+        raise InputError("labels: there are none, so there is nothing to learn")
     known = METRICS[task.metric].labels
     for label in task.labels or ():
         if known and label not in known:

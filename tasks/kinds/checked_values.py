@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -56,11 +56,17 @@ def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:
     return value
 
 
+def list_of(value: Any, name: str) -> Sequence[Any]:
+    """Return a list; raises RowError for another value, such as a column of a table without `list_separator`."""
+    if not isinstance(value, (list, tuple)):
+        not_list = f"{name} is not a list but {shown(value)}; of a table, `list_separator` is needed"
+        raise RowError(f"{name} is missing" if value is None else not_list)
+    return value
+
+
 def texts_of(value: Any, name: str, may_be_empty: bool = False) -> tuple[str, ...]:
     """Return a list of texts; raises RowError unless each is a text as `text_of` requires."""
-    if not isinstance(value, (list, tuple)):
-        raise RowError(f"{name} is missing" if value is None else f"{name} is not a list but {shown(value)}")
-    return tuple(text_of(text, f"{name}[{index}]", may_be_empty) for index, text in enumerate(value))
+    return tuple(text_of(text, f"{name}[{index}]", may_be_empty) for index, text in enumerate(list_of(value, name)))
 
 
 def label_of(value: Any, task: Task) -> str:

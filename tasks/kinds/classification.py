@@ -47,12 +47,6 @@ class Classification(SentenceKind):
             counts.setdefault(gold, {})[answer] = count
         return counts
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The task's labels."""
-        assert self.task.labels is not None
-        return self.task.labels
-
     def target(self, gold: str) -> int:
         """Return the index of a label."""
         return self.classes.index(gold)

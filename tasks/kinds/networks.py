@@ -20,6 +20,7 @@ from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
 from tasks.kinds.base import LABELS, Kind
+from tasks.kinds.multi_label import LABEL_SETS
 from tasks.kinds.multiple_choice import OPTION_COUNTS, OPTION_ROWS
 from tasks.kinds.regression import GOLD_SCORES
 from tasks.kinds.settings import HeadSettings
@@ -131,6 +132,16 @@ class ClassificationHead(SentenceHead):
     def losses(scores_SW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
         """Return the cross entropy of the labels."""
         return [mean_term("cross_entropy", F.cross_entropy(scores_SW, feeds[LABELS.name], reduction="none"))]
+
+
+class MultiLabelHead(SentenceHead):
+    """Logits of the labels, each by itself."""
+
+    @staticmethod
+    def losses(scores_SW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+        """Return the sigmoid cross entropy of the labels, as a mean over labels and samples."""
+        losses_SW = F.binary_cross_entropy_with_logits(scores_SW, feeds[LABEL_SETS.name], reduction="none")
+        return [mean_term("sigmoid_cross_entropy", losses_SW.mean(1))]
 
 
 class RegressionHead(SentenceHead):

@@ -23,6 +23,7 @@ class Regression(SentenceKind):
     task_fields = ("score_range", "empty_texts")
     metrics = ("correlation", "mean_squared_error")
     head = "tasks.kinds.networks.RegressionHead"
+    problem_type = "regression"
     training_fields = (*ENCODER_FIELDS, GOLD_SCORES)
 
     @staticmethod

@@ -182,10 +182,11 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
 def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
     """Return the value of some fields of a table: a list for a role that is a list, else a text.
 
-    Empty fields at the end of a list are left out, all but the first: a row may have fewer values than others.
+    A single field without separator is a text also for a list, because only the kind of task knows whether one is
+    enough. Empty fields at the end of a list are left out, all but the first: a row may have fewer values than others.
     """
+    if len(parts) == 1:
+        return parts[0].split(list_separator) if role.is_list and list_separator is not None else parts[0]
     if not role.is_list:
-        return " ".join(part for part in parts if part) if len(parts) > 1 else parts[0]
-    if len(parts) == 1 and list_separator is not None:
-        return parts[0].split(list_separator)
+        return " ".join(part for part in parts if part)
     return list(parts[: max((i for i, part in enumerate(parts, start=1) if part), default=1)])

@@ -12,6 +12,7 @@ from tasks.metrics.labels_and_scores import (
     macro_f1,
     matthews,
     mean_squared_error,
+    multi_label_f1,
     race,
 )
 from tasks.metrics.metric import Metric
@@ -30,6 +31,14 @@ METRICS: dict[str, Metric] = {
             reported=("accuracy", "f1"),
         ),
         Metric(macro_f1, "labels", "mean of F1 over the labels, and accuracy", main="macro_f1"),
+        Metric(
+            multi_label_f1,
+            "label_sets",
+            "F1 of the labels of all texts together (micro), and mean of F1 over the labels (macro)",
+            main="micro_f1",
+            options=("labels",),
+            reported=("micro_f1", "macro_f1"),
+        ),
         Metric(matthews, "labels", "Matthews correlation, and accuracy (CoLA)", main="matthews"),
         Metric(accuracy_by_id, "labels_by_id", "accuracy of answers found by ID (ChID, C3)", main="accuracy"),
         Metric(

@@ -6,12 +6,13 @@ All scores but the squared error are fractions, as GLUE's scorers give them. CLU
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from reader.errors import InputError
-from tasks.metrics.metric import Scores
+from tasks.metrics.metric import Scores, precision_recall_f1
 
 Label = str | int
 
@@ -42,6 +43,26 @@ def macro_f1(gold: Sequence[str], predictions: Sequence[str]) -> Scores:
 
     f1 = f1_score(gold, predictions, average="macro", zero_division=0.0)
     return accuracy(gold, predictions) | {"macro_f1": float(f1)}
+
+
+def multi_label_f1(
+    gold: Sequence[tuple[str, ...]], predictions: Sequence[tuple[str, ...]], labels: Sequence[str]
+) -> Scores:
+    """Return {"micro_f1", "micro_precision", "micro_recall", "macro_f1", "accuracy"} and LABEL_f1 of each of `labels`.
+
+    Micro scores count each pair of a row and a label; macro_f1 is the mean of all LABEL_f1; accuracy is the fraction of
+    rows whose labels are all right. A score whose denominator is zero is 0, as scikit-learn's by default: so is the F1
+    of a label that neither side has, and it counts in the mean.
+    """
+    right = [set(row) & set(predicted) for row, predicted in zip(gold, predictions, strict=True)]
+    counts = [Counter(label for row in rows for label in row) for rows in (right, predictions, gold)]
+    of_labels = {f"{label}_f1": precision_recall_f1(*(count[label] for count in counts))[2] for label in labels}
+    precision, recall, f1 = precision_recall_f1(*(count.total() for count in counts))
+    micro = {"micro_f1": f1, "micro_precision": precision, "micro_recall": recall}
+    exact = sum(set(row) == set(predicted) for row, predicted in zip(gold, predictions, strict=True)) / len(gold)
+    overall = {**micro, "macro_f1": sum(of_labels.values()) / len(labels), "accuracy": exact}
+    # Shown first, but they also prevail: a label may be called micro.
+    return overall | of_labels | overall
 
 
 def matthews(gold: Sequence[str], predictions: Sequence[str]) -> Scores:

@@ -14,12 +14,13 @@ Scores = dict[str, float]
 
 # Types of `gold` and of `predictions`, in this order, for each kind of input:
 #   labels:        Sequence[label], Sequence[label]; row i of both is the same example
+#   label_sets:    Sequence[tuple[label, ...]], the same; each label once
 #   labels_by_id:  Mapping[id, label], Mapping[id, label]
 #   scores:        Sequence[float], Sequence[float]
 #   texts_by_id:   Mapping[id, Sequence[str]] (the accepted answers), Mapping[id, str]
 #   tag_sequences: Sequence[Sequence[str]], Sequence[Sequence[str]]; one inner sequence per sentence
 #   spans:         Sequence[SpanLabels], Sequence[SpanLabels]; see entities.py
-ValueTypes = Literal["labels", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
+ValueTypes = Literal["labels", "label_sets", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
 
 
 @dataclass(frozen=True)

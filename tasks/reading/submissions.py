@@ -21,6 +21,7 @@ import math
 import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from tasks.kinds.task import Task
 from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.lines import read_json
-from tasks.layouts.rows import Layout, OmittedError, Row, RowError, Wanted
+from tasks.layouts.rows import Layout, OmittedError, Role, Row, RowError, Wanted
 from tasks.layouts.tables import Tsv
 from tasks.registry.clue import TEST_1_0
 
@@ -91,7 +92,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     unknown: list[tuple[Place, str]] = []
     by_id = {example.id: example for example in examples}
     tags = Reading(kind.task, labelled=True, training=False).tags
-    for number, row in enumerate(form_of(kind.task).layout.rows([path], Wanted(labelled=True))):
+    for number, row in enumerate(form_of(kind.task).layout.rows([path], ANSWERS)):
         if not isinstance(row, Row):
             raise InputError(f"{row.place}: {row.reason}")
         if "tokens" in row.values:
@@ -162,13 +163,13 @@ def letters_by_id(predictions: Predictions) -> str:
     return json_line({example.id: string.ascii_uppercase[answer] for example, answer in predictions.pairs()})
 
 
-def labelled_lines(predictions: Predictions) -> str:
-    """Return {"id": ID, "label": label} for each row.
+def labelled_lines(predictions: Predictions, key: str = "label") -> str:
+    """Return {"id": ID, "label": label} for each row, with another key if one is given.
 
     The label is a text in the official spelling, which is a number in some sets. For C3 it is the index of the option,
     counted from 0. In CLUENER's file it is {type: {surface: [[first, last], ...]}}, in characters, **last inclusive**.
     """
-    return "".join(json_line({"id": json_id(example), "label": answer}) for example, answer in predictions.pairs())
+    return "".join(json_line({"id": json_id(example), key: answer}) for example, answer in predictions.pairs())
 
 
 def tag_columns(predictions: Predictions) -> str:
@@ -224,6 +225,8 @@ class JsonObject:
             yield from (Row(Place(path, part=key), {"id": key, "answer": value}) for key, value in values.items())
 
 
+# Whatever an answer is in a file, it is read as it is.
+ANSWERS = Wanted(labelled=True, roles={"answer": Role("answer", is_gold=True)})
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),
@@ -232,5 +235,10 @@ FORMS = {
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
     "letters": Form(lambda task, split: "predictions.json", letters_by_id, JsonObject()),
+    "label_lists": Form(
+        lambda task, split: f"{task.name}_{split}.jsonl",
+        partial(labelled_lines, key="labels"),
+        JsonLines({"id": "id", "answer": "labels"}),
+    ),
     "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, Conll()),
 }

@@ -80,7 +80,7 @@ def selection_metric(
 def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
     """Return the distinct values among gold values, in the form that a metric takes, or among predicted answers.
 
-    A value is a label, a score, the index of an option, a text, a tag, or JSON with all entities of a text.
+    A value is a label, all labels of a text, a score, the index of an option, a text, a tag, or JSON with all entities.
     """
     items = values.values() if isinstance(values, Mapping) else values
     return {each for item in items for each in _parts(item)}
@@ -90,7 +90,7 @@ def _parts(item: Any) -> Sequence[Any]:
     """Return the answers or tags that are one value of a metric, or else the value itself."""
     if isinstance(item, Mapping):
         return [json.dumps(item, ensure_ascii=False) if item else NO_VALUE]
-    return (item or [NO_VALUE]) if isinstance(item, list | tuple) else [item]
+    return (item or [NO_VALUE]) if isinstance(item, list) else [item]
 
 
 def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:

@@ -14,6 +14,7 @@ from tasks.kinds.task import Task
 from tasks.training.description import Description, write_description
 from tasks.training.network import TaskNetwork, build_prediction
 from tests.support.model_folders import CONFIG, VOCABULARY, random_arrays
+from tests.support.own_tasks import MOODS, MOODS_FILE
 from tests.support.static_programs import fresh_scope
 
 INPUT = InputSettings(max_seq_len=16, doc_stride=3, max_query_len=6)
@@ -25,7 +26,7 @@ def made_run(
     """Write the folder of a run as a fine-tuning leaves it, with its best model; return it.
 
     Args:
-        task: its labels are known.
+        task: one of KNOWN, with known labels.
         lm_transform: whether the model has the transform of a masked language model.
         model: fields of ModelConfig.
     """
@@ -38,7 +39,9 @@ def made_run(
         shapes = {variable.name: tuple(variable.shape) for variable in variables}
     folder.mkdir(parents=True)
     (folder / VOCABULARY.file_name).write_bytes(VOCABULARY.content)
-    write_description(folder, Description(task, settings, "char", "float32"), None)
+    write_description(
+        folder, Description(task, settings, "char", "float32"), MOODS_FILE if task.name == MOODS.name else None
+    )
     identity = {"vocabulary": VOCABULARY.fingerprint, "lexicon": None}
     save_best(folder, State(1, 1, 0.0, identity, {"task": task.name, "model": asdict(config)}), random_arrays(shapes))
     return folder

@@ -20,6 +20,7 @@ from tasks.predict import main
 from tasks.registry import TASKS
 from tests.support.commands import call, python
 from tests.support.finetuned_runs import made_run
+from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_json, write_lines
 from tests.support.tiny_task import SETTINGS
@@ -31,6 +32,7 @@ ROWS: dict[str, tuple[list[Row], list[dict[str, Any]]]] = {
         [(text, "it sat") for text in TEXTS],
         [{"text_a": text, "text_b": "it sat"} for text in TEXTS],
     ),
+    "moods": ([TEXTS[0], TEXTS[1]], [{"text_a": text} for text in TEXTS[:2]]),
     "stsb": (
         [("it", "ran"), {"text_a": "the", "text_b": "cat"}],
         [{"text_a": "it", "text_b": "ran"}, {"text_a": "the", "text_b": "cat"}],
@@ -46,7 +48,7 @@ ROWS: dict[str, tuple[list[Row], list[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mode(name: str, tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", TASKS[name])
+    run = made_run(tmp_path / "run", KNOWN[name])
     write_json(run / "result.json", {"null_threshold": 0.1})
     rows, lines = ROWS[name]
     path, output = write_lines(tmp_path / "rows.jsonl", *lines), tmp_path / "answers.jsonl"

@@ -29,6 +29,7 @@ from tasks.registry import TASKS
 from tests.support.commands import Done, call
 from tests.support.finetuned_runs import INPUT, made_run
 from tests.support.model_folders import encoder_output_for
+from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_lines
 
@@ -36,6 +37,7 @@ TEXTS = ["the cat sat", "a dog ran home now", "it", "then, it ran.", "on the mat
 PAIRS = [{"text_a": a, "text_b": b} for a in TEXTS for b in TEXTS]
 ROWS: dict[str, list[dict[str, Any]]] = {
     "rte": PAIRS,
+    "moods": [{"text_a": text} for text in TEXTS],
     "stsb": PAIRS,
     "race": [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i % 3]} for i, text in enumerate(TEXTS)],
     "squad2": [{"context": "; ".join(TEXTS), "question": text} for text in TEXTS],
@@ -76,7 +78,7 @@ def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any)
 
 @pytest.mark.parametrize("name", ROWS)
 def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path) -> None:
-    model = made_run(tmp_path / "run", TASKS[name], use_sentence_embedding=name != "stsb")
+    model = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
     done = run(main, model, tmp_path / "program", "--to", "inference")
     assert done.returncode == 0, done.stderr
     expected = predicted(model, tmp_path, ROWS[name])
@@ -169,6 +171,7 @@ def scores_by_hand(export: Path, finetuned: LoadedModel, batch: dict[str, np.nda
     ("task", "architecture", "labels"),
     [
         ("rte", "ErnieGramForSequenceClassification", ("entailment", "not_entailment")),
+        ("moods", "ErnieGramForSequenceClassification", ("glad", "sad", "calm")),
         ("stsb", "ErnieGramForSequenceClassification", ()),
         ("conll2003", "ErnieGramForTokenClassification", tag_set(("PER", "ORG", "LOC", "MISC"))),
         ("squad1", "ErnieGramForQuestionAnswering", ()),
@@ -181,11 +184,12 @@ def test_paddlenlps_classes_get_the_output_layer(
     from tasks.prediction.own_texts import load_texts
     from tasks.prediction.program import Scorer
 
-    finetuned, export = exported(tmp_path, TASKS[task])
+    finetuned, export = exported(tmp_path, KNOWN[task])
     config = json.loads((export / "config.json").read_text())
     assert config["architectures"] == [architecture]
     assert config.get("id2label", {}) == {str(i): label for i, label in enumerate(labels)}
-    assert config.get("num_labels") == (1 if task == "stsb" else None)
+    problem = {"stsb": ("regression", 1), "moods": ("multi_label_classification", 3)}.get(task, (None, None))
+    assert (config.get("problem_type"), config.get("num_labels")) == problem
     assert json.loads((export / "task.json").read_text())["task"] == task
     rows = ROWS.get(task, ROWS["squad2"])[:3]
     examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *rows), "json", "error").examples

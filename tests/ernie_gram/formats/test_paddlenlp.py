@@ -219,7 +219,7 @@ def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> N
     card = (folder / "README.md").read_text()
     assert "has the output layer of a task, `ErnieGramForTokenClassification`; its classes are `O`, `B-PER`." in card
     assert f"{sum(values.size for values in arrays.values()):,} numbers." in card
-    head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1])
+    head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1], problem_type="regression")
     content = json.loads((written(tmp_path / "score", model_of(), head) / "config.json").read_text())
     assert (content["num_labels"], content["problem_type"]) == (1, "regression")
     assert paddlenlp.read(tmp_path / "labels").config == PLAIN

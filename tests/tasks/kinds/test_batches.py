@@ -16,11 +16,12 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
-from tasks.registry import TASKS
+from tests.support.own_tasks import KNOWN
 from tests.tasks.kinds.tiny import PLACE, tokenizer
 
 EXAMPLES: dict[str, tuple[str, Any]] = {
     "classification": ("rte", [SentenceExample("0", "a b", "c", "entailment", PLACE)]),
+    "multi_label": ("moods", [SentenceExample("0", "a b", "c", ("calm", "sad"), PLACE)]),
     "regression": ("stsb", [SentenceExample("0", "a", "c", 2.5, PLACE)]),
     "multiple_choice": ("race", [MultipleChoiceExample("high0", "a", "b", ("c", "d", "e"), 1, PLACE)]),
     "span": ("squad1", [SpanExample("0", "a b", "c", (Answer("b", CharSpan(2, 3)),), False, PLACE)]),
@@ -31,7 +32,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_batches_have_the_names_shapes_and_dtypes_of_the_fields(name: str) -> None:
     task, examples = EXAMPLES[name]
-    kind = kind_of(TASKS[task], KindSettings())
+    kind = kind_of(KNOWN[task], KindSettings())
     features = kind.encode(examples * 3, tokenizer(), training=True)
     for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
         batch = features.batch(samples)

@@ -18,6 +18,7 @@ from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.span.example import SpanExample
 from tasks.registry import TASKS
 from tasks.training.network import TaskNetwork, head_class
+from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import Arrays, fresh_scope, run
 from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
@@ -82,6 +83,11 @@ def test_losses_of_labels_scores_and_tags() -> None:
     for kind, name in (("classification", "labels"), ("tagging", "tags")):
         found = losses_of(kind, scores, {name: labels})
         assert found == {"cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 3)}
+    label_sets = np.array([[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
+    signs = np.where(label_sets == 1, 1, -1)
+    found = losses_of("multi_label", scores, {"label_sets": label_sets})
+    expected = np.log1p(np.exp(-signs * scores)).mean(1).sum()
+    assert found == {"sigmoid_cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 3)}
     gold = np.array([1.5, -2.0, 3.0], np.float32)
     found = losses_of("regression", scores[:, :1], {"gold_scores": gold})
     assert found["squared_error"] == (1.0, pytest.approx(((scores[:, 0] - gold) ** 2).sum(), rel=1e-5), 3)
@@ -91,7 +97,7 @@ def test_losses_of_labels_scores_and_tags() -> None:
 def test_the_rows_of_each_loss_are_counted_in_the_batch(name: str) -> None:
     """Of three samples; a question's options count by themselves in the second term of multiple choice."""
     task, examples = EXAMPLES[name]
-    kind = kind_of(TASKS[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
+    kind = kind_of(KNOWN[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
     batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
     rows = {"span": batch["input_ids"].size, "multiple_choice": 9, "tagging": 6}.get(name, 3)
     losses = losses_of(name, np.zeros((rows, kind.width)), batch, kind.settings.head)

@@ -17,6 +17,7 @@ from tasks.metrics.labels_and_scores import (
     macro_f1,
     matthews,
     mean_squared_error,
+    multi_label_f1,
     race,
 )
 
@@ -66,6 +67,36 @@ def test_constant_predictions_give_the_official_figures_without_warnings() -> No
 def test_accuracy_by_id_counts_missing_answers_as_wrong_and_ignores_unknown_ones() -> None:
     scores = accuracy_by_id({"a": 0, "b": 1, "c": 2}, {"a": 0, "b": 2, "unknown": 1})
     assert scores == pytest.approx({"accuracy": 1 / 3, "total": 3, "skipped": 1})
+
+
+@pytest.mark.parametrize("labels", ["ab", "abcde"])
+def test_scores_of_label_sets_are_those_of_scikit_learn(labels: str) -> None:
+    """With a label that only the predictions have, one that only the gold values have, and one that neither has."""
+    from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+
+    draw = random.Random(len(labels))
+    names = [label for label in labels if label != "e"]
+    gold, predictions = (
+        [tuple(label for label in names if label != absent and draw.random() < 0.4) for _ in range(30)]
+        for absent in ("d", "c")
+    )
+    flags = [[[label in row for label in labels] for row in side] for side in (gold, predictions)]
+    scores = multi_label_f1(gold, predictions, labels)
+    for average in ("micro", "macro"):
+        assert scores[f"{average}_f1"] == pytest.approx(f1_score(*flags, average=average, zero_division=0))
+    assert scores["micro_precision"] == pytest.approx(precision_score(*flags, average="micro"))
+    assert scores["micro_recall"] == pytest.approx(recall_score(*flags, average="micro"))
+    assert scores["accuracy"] == pytest.approx(accuracy_score(*flags))
+    of_labels = f1_score(*flags, average=None, zero_division=0)
+    assert [scores[f"{label}_f1"] for label in labels] == pytest.approx(list(of_labels))
+    assert of_labels[-1] == 0 or labels == "ab"
+
+
+def test_scores_of_label_sets_without_labels_and_with_a_label_called_micro() -> None:
+    assert {*multi_label_f1([()], [()], "a").values()} == {0.0, 1.0}
+    assert multi_label_f1([()], [()], "a")["accuracy"] == 1
+    scores = multi_label_f1([("micro",), ("b",)], [("micro",), ()], ("micro", "b"))
+    assert (scores["micro_f1"], scores["macro_f1"]) == (pytest.approx(2 / 3), 0.5)
 
 
 def test_race_gives_accuracy_over_all_questions_and_per_school() -> None:

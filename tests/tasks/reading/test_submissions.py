@@ -19,6 +19,7 @@ from tasks.registry import TASKS
 from tasks.registry.task_file import read_task_file
 from tasks.score import main
 from tests.support.commands import assert_one_line_error, call
+from tests.support.own_tasks import KNOWN, MOODS, MOODS_FILE
 from tests.support.task_files import load, write, write_json, write_lines
 
 
@@ -47,7 +48,7 @@ def score(task: str, split: str, path: Path, content: bytes, *options: Any, warn
 
 
 def test_every_form_is_that_of_a_task() -> None:
-    assert {id(form_of(task)) for task in TASKS.values()} == set(map(id, FORMS.values()))
+    assert {id(form_of(task)) for task in KNOWN.values()} == set(map(id, FORMS.values()))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +84,11 @@ def test_every_form_is_that_of_a_task() -> None:
         ("cluener", "test", "cluener_predict.json"),
         ("conll2003", "test", "conll2003_test.txt"),
         ("imdb", "test", "imdb_test.tsv"),
+        ("moods", "test", "moods_test.jsonl"),
     ],
 )
 def test_files_have_the_names_that_benchmarks_ask_for(task: str, split: str, name: str) -> None:
-    assert form_of(TASKS[task]).file_name(TASKS[task], split) == name
+    assert form_of(KNOWN[task]).file_name(KNOWN[task], split) == name
 
 
 def test_a_table_of_glue_has_every_row_once_in_order(tmp_path: Path) -> None:
@@ -136,6 +138,23 @@ def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Pa
     for more in (b"", b'{"id": 1, "label": "neutral"}\n'):
         scores = score("ocnli", "dev", tmp_path / "p.json", content + more, warnings=1)
         assert scores == expected == {"accuracy": pytest.approx(2 / 3)}
+
+
+def test_labels_of_a_text_are_a_list_in_its_line(tmp_path: Path) -> None:
+    rows = [{"text": "a", "moods": ["sad", "glad"]}, {"text": "b", "moods": []}, {"text": "c", "moods": ["calm"]}]
+    write_lines(tmp_path / "dev.jsonl", *rows)
+    answers = [("glad", "sad"), (), ("sad", "calm")]
+    [(name, content)] = submit(MOODS, "dev", tmp_path, answers).items()
+    lines = b'{"id": 0, "labels": ["glad", "sad"]}\n{"id": 1, "labels": []}\n{"id": 2, "labels": ["sad", "calm"]}\n'
+    assert (name, content) == ("moods_dev.jsonl", lines)
+    expected = scores_of(MOODS, "dev", tmp_path, answers)
+    # Another program may write other keys, and the labels in another order.
+    for written in (content, content.replace(b'["glad", "sad"]', b'["sad", "glad"], "probabilities": {}')):
+        assert score(str(MOODS_FILE), "dev", tmp_path / "p.jsonl", written) == expected
+    assert expected["micro_f1"] == pytest.approx(6 / 7)
+    bad = str(write(tmp_path / "p.jsonl", content.replace(b'["sad", "calm"]', b'"sad calm"')))
+    done = call(main, str(MOODS_FILE), bad, "--data", str(tmp_path))
+    assert_one_line_error(done, f"{bad}:3: labels is not a list but 'sad calm'")
 
 
 def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:
