@@ -16,12 +16,12 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
-from tasks.registry import TASKS
+from tests.support.own_tasks import KNOWN
 from tests.tasks.kinds.tiny import PLACE, overfit
 
 
 def kind(task: str, **sections: Any) -> Kind[Any, Any]:
-    return kind_of(TASKS[task], KindSettings(**sections))
+    return kind_of(KNOWN[task], KindSettings(**sections))
 
 
 def test_classification_learns_its_examples() -> None:
@@ -45,6 +45,19 @@ def test_long_texts_learn_too_and_have_three_views_in_evaluation() -> None:
     predictions, _, parameters = overfit(imdb, examples)
     assert imdb.evaluate(predictions) == {"accuracy": 1.0}
     assert "pooled_fc.w_0" not in parameters
+
+
+def test_multi_label_classification_learns_its_examples() -> None:
+    moods = kind("moods", head=HeadSettings(sentence_output="cls", dropout=0.0))
+    labels = moods.classes
+    examples = [
+        SentenceExample(str(i), "xyz"[i % 3], "abc"[i // 3], tuple(labels[: i % 3] + labels[2 : 2 + i // 6]), PLACE)
+        for i in range(9)
+    ]
+    predictions, losses, _ = overfit(moods, examples, steps=80)
+    scores = moods.evaluate(predictions)
+    assert scores["accuracy"] == scores["micro_f1"] == scores["macro_f1"] == 1.0
+    assert losses[-1] < 0.1 < losses[0]
 
 
 def test_regression_learns_its_examples() -> None:

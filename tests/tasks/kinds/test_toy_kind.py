@@ -1,4 +1,4 @@
-"""A kind of task that the packages do not know, multi-label classification: this file and an entry of KINDS are all.
+"""A kind of task that the packages do not know, ordinal regression: this file and an entry of KINDS are all.
 
 It has a gold value, a batch field, a head, a loss and a record of its own.
 """
@@ -21,7 +21,7 @@ from reader.batches.fields import Field
 from reader.system.arrays import Float32s
 from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
-from tasks.kinds.checked_values import Reading, check_label, texts_of
+from tasks.kinds.checked_values import Reading, score_of
 from tasks.kinds.networks import MASKED_LOGIT, TaskHead, mean_term, output_layer
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
@@ -31,68 +31,56 @@ from tests.support.task_files import write, write_json, write_lines
 from tests.support.tiny_task import LETTERS, finetune
 from tests.tasks.test_predict import predict, records
 
-# The labels of a text are those of these letters that it has; some texts have none.
-LABELS = "abc"
-GOLD = Field("label_sets", "SL", "float32", "1 for each label that a sample has")
+# The grade of a text is how many of these letters it has, from 0 to 3.
+COUNTED = "abc"
+GOLD = Field(
+    "steps", "SG", "float32", "1 for each step, from 0 to 1, 1 to 2, 2 to 3, that the grade of a sample is above"
+)
 
 
-class MultiLabel(SentenceKind):
-    """The scores of a sample are logits of each label by itself."""
+class Ordinal(SentenceKind):
+    """The scores of a sample are logits of each step by itself; the grade is the number of steps that are likely."""
 
-    name = "multi_label"
-    roles = (Role("text_a"), Role("labels", is_gold=True, is_list=True), ID)
-    task_fields = ("labels",)
+    name = "ordinal"
+    roles = (Role("text_a"), Role("grade", is_gold=True), ID)
     metrics = ("accuracy",)
-    head = f"{__name__}.MultiLabelHead"
-    output = "cls_label_out"
+    head = f"{__name__}.OrdinalHead"
+    output = "cls_grade_out"
     paddlenlp_class = None
     training_fields = (*ENCODER_FIELDS, GOLD)
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        labels = texts_of(row.values.get("labels"), "labels") if reading.labelled else None
-        for label in labels or ():
-            check_label(label, reading.task, "label")
-        return read_sentences(row, default_id, reading, labels)
-
-    @staticmethod
-    def labels_of(example: SentenceExample) -> tuple[str, ...]:
-        return example.gold or ()
+        grade = int(score_of(row.values.get("grade"), (0, len(COUNTED)))) if reading.labelled else None
+        return read_sentences(row, default_id, reading, grade)
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        assert self.task.labels is not None
-        return self.task.labels
+    def width(self) -> int:
+        return len(COUNTED)
 
     @property
     def has_pooler(self) -> bool:
         return False
 
-    def target(self, gold: tuple[str, ...]) -> list[bool]:
-        return [label in gold for label in self.classes]
+    def target(self, gold: int) -> list[bool]:
+        return [gold > step for step in range(self.width)]
 
-    def answer_of(self, value: Any, example: SentenceExample) -> str:
-        return str(value)
-
-    def gold_value(self, example: SentenceExample) -> str:
-        return " ".join(label for label in self.classes if label in example.gold)
+    def answer_of(self, value: Any, example: SentenceExample) -> int:
+        return int(value)
 
     def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
-        answers = [
-            " ".join(label for label, score in zip(self.classes, row, strict=True) if score > 0) for row in scores
-        ]
-        details = [{"scores": dict(zip(self.classes, map(float, row), strict=True))} for row in scores]
-        return self.predictions(examples, answers, details)
+        answers = [int((row > 0).sum()) for row in scores]
+        return self.predictions(examples, answers, [{"steps": row.tolist()} for row in scores])
 
     @staticmethod
-    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-        return {"labels": answer.split(), **detail}
+    def record(example: SentenceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:
+        return {"grade": answer, **detail}
 
 
-class MultiLabelHead(TaskHead):
+class OrdinalHead(TaskHead):
     """The greatest of the encoder's outputs over the slots of an input -> linear layer."""
 
-    def __init__(self, kind: MultiLabel, config: ModelConfig, has_lm_transform: bool) -> None:
+    def __init__(self, kind: Ordinal, config: ModelConfig, has_lm_transform: bool) -> None:
         super().__init__()
         self.hidden_size = config.hidden_size
         self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
@@ -104,37 +92,37 @@ class MultiLabelHead(TaskHead):
         return self.output(hidden_BLH.max(1))
 
     @staticmethod
-    def losses(scores_SL: Any, feeds: Mapping[str, Any], settings: HeadSettings) -> list[Any]:
-        each_SL = F.binary_cross_entropy_with_logits(scores_SL, feeds[GOLD.name], reduction="none")
-        return [mean_term("binary_cross_entropy", each_SL.sum(1))]
+    def losses(scores_SG: Any, feeds: Mapping[str, Any], settings: HeadSettings) -> list[Any]:
+        each_SG = F.binary_cross_entropy_with_logits(scores_SG, feeds[GOLD.name], reduction="none")
+        return [mean_term("steps", each_SG.sum(1))]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registered() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, MultiLabel.name, MultiLabel)
+        patch.setitem(KINDS, Ordinal.name, Ordinal)
         yield
 
 
-def labels_in(text: str) -> list[str]:
-    return [label for label in LABELS if label in text]
+def grade_of(text: str) -> int:
+    return sum(letter in text for letter in COUNTED)
 
 
 @pytest.fixture(scope="module")
 def folder(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data/task.yaml and its files, and with the model of the tiny task."""
-    folder = tmp_path_factory.mktemp("multi_label")
+    folder = tmp_path_factory.mktemp("ordinal")
     (folder / "model").symlink_to(tiny_task / "model")
     random = np.random.default_rng(1)
     for name, count in (("train", 160), ("dev", 30), ("test", 6)):
         texts = [" ".join(random.choice(list(LETTERS), 3)) for _ in range(count)]
-        rows = ({"text": text, **({} if name == "test" else {"labels": labels_in(text)})} for text in texts)
+        rows = ({"text": text, **({} if name == "test" else {"grade": grade_of(text)})} for text in texts)
         write_lines(folder / "data" / f"{name}.jsonl", *rows)
     task = {
-        "kind": "multi_label",
+        "kind": "ordinal",
         "language": "en",
         "layout": "json_lines",
-        "columns": {"text_a": "text", "labels": "labels"},
+        "columns": {"text_a": "text", "grade": "grade"},
         "files": {name: f"{name}.jsonl" for name in ("train", "dev", "test")},
         "unlabelled": ["test"],
         "metric": "accuracy",
@@ -158,13 +146,12 @@ def train(folder: Path, output: Path, *more: str) -> Done:
 
 def test_it_is_trained_evaluated_and_saved(folder: Path, run: Path) -> None:
     result = json.loads((run / "result.json").read_text())
-    gold = [json.loads(line)["labels"] for line in (folder / "data" / "dev.jsonl").read_text().splitlines()]
+    gold = [json.loads(line)["grade"] for line in (folder / "data" / "dev.jsonl").read_text().splitlines()]
     lines = (run / "predictions_dev.tsv").read_text().splitlines()[1:]
-    right = [line.split("\t")[1].split() == labels for line, labels in zip(lines, gold, strict=True)]
+    right = [int(line.split("\t")[1]) == grade for line, grade in zip(lines, gold, strict=True)]
     assert result["score"] == pytest.approx(np.mean(right))
     assert result["score"] > 0.8
-    assert [] in gold
-    assert json.loads((run / "task.json").read_text())["labels"] == [*LABELS]
+    assert {*gold} == {0, 1, 2, 3}
 
 
 def test_it_resumes_to_the_same_numbers(folder: Path, run: Path) -> None:
@@ -187,8 +174,8 @@ def test_it_predicts_a_submission_and_own_texts(folder: Path, run: Path, tmp_pat
     texts = ["a d e", "b c", "g h"]
     own = write(tmp_path / "own.txt", "".join(f"{text}\n" for text in texts))
     found = records(run, "--input", own, "--layout", "lines", output=tmp_path / "answers.jsonl")
-    assert [record["labels"] for record in found] == [labels_in(text) for text in texts]
-    assert set(found[0]) == {"id", "labels", "scores"}
+    assert [record["grade"] for record in found] == [grade_of(text) for text in texts]
+    assert set(found[0]) == {"id", "grade", "steps"}
 
 
 def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Path, tmp_path: Path) -> None:
@@ -203,20 +190,20 @@ def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Pa
     from_run = records(run, *arguments, output=tmp_path / "run.jsonl")
     from_program = records(tmp_path / "program", *arguments, output=tmp_path / "program.jsonl")
     for found in (from_run, from_program):
-        assert [record["labels"] for record in found] == [["a", "c"], []]
+        assert [record["grade"] for record in found] == [2, 0]
     refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept_loss")
     assert refused.returncode == 2
-    assert "multi label: PaddleNLP has no such class of ErnieGram" in refused.stderr
+    assert "ordinal: PaddleNLP has no such class of ErnieGram" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"columns": {"text_a": "text"}}, "columns: labels is missing"),
-        ({"columns": {"text_a": "text", "labels": "labels", "tags": "t"}}, "'tags' is no value of multi_label"),
-        ({"layout": "squad"}, "layout: squad holds span, not multi_label"),
-        ({"metric": "conlleval"}, "'conlleval' does not apply to multi_label; choose one of accuracy"),
-        ({"score_range": [0, 1]}, "score_range: is for regression, not for multi_label"),
+        ({"columns": {"text_a": "text"}}, "columns: grade is missing"),
+        ({"columns": {"text_a": "text", "grade": "grade", "tags": "t"}}, "'tags' is no value of ordinal"),
+        ({"layout": "squad"}, "layout: squad holds span, not ordinal"),
+        ({"metric": "conlleval"}, "'conlleval' does not apply to ordinal; choose one of accuracy"),
+        ({"score_range": [0, 1]}, "score_range: is for regression, not for ordinal"),
     ],
 )
 def test_mistakes_in_its_task_file_are_named(

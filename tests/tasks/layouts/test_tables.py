@@ -102,6 +102,9 @@ def test_list_values_are_split_at_their_separator(tmp_path: Path) -> None:
     path = write(tmp_path / "t", "text_a\tlabel\n上\x02\u3000\x02海\tB-LOC\x02O\x02O\n")
     layout = Tsv({"tokens": "text_a", "tags": "label"}, list_separator="\x02")
     assert values(layout, path) == [{"tokens": ["上", "\u3000", "海"], "tags": ["B-LOC", "O", "O"]}]
+    # Only the kind of task knows whether a single value is enough.
+    without = Tsv({"tokens": "text_a", "tags": "label"})
+    assert values(without, path) == [{"tokens": "上\x02\u3000\x02海", "tags": "B-LOC\x02O\x02O"}]
 
 
 def test_several_columns_make_a_list_or_one_text(tmp_path: Path) -> None:
