@@ -91,7 +91,7 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
     layout_type = LAYOUTS[layout_name]
     if layout_name not in kind.layouts:
         kinds = [each.name for each in KINDS.values() if layout_name in each.layouts]
-        raise InputError(f"layout: {layout_name} holds {' and '.join(kinds)}, not {kind.name}")
+        raise InputError(f"layout: {layout_name} holds {', '.join(kinds)}, not {kind.name}")
     options = {field.name: field for field in dataclasses.fields(layout_type)}
     known = {*TASK_KEYS, *FIELDS, *options}
     for key in tree:
@@ -107,7 +107,7 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
     for name in fields:
         kinds = [each.name for each in KINDS.values() if name in each.task_fields]
         if kinds and kind.name not in kinds:
-            raise InputError(f"{name}: is for {' and '.join(kinds)}, not for {kind.name}; remove it")
+            raise InputError(f"{name}: is for {', '.join(kinds)}, not for {kind.name}; remove it")
     if "metric" not in tree:
         raise InputError("metric: is missing")
     name = _text(tree.get("name", default_name), "name")

@@ -17,7 +17,7 @@ from reader.errors import InputError
 from tasks.api import FineTuned
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.settings import KindSettings, MultiLabelSettings
+from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings
 from tasks.kinds.task import Task
 from tasks.reading.load import with_labels
 from tasks.registry.task_file import read_task_file
@@ -144,6 +144,17 @@ def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshol
         assert record["labels"] == [
             label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > threshold
         ]
+
+
+def test_the_probabilities_of_a_long_text_are_means_over_its_inputs() -> None:
+    kind = kind_of(MOODS, KindSettings(InputSettings(max_seq_len=8, max_query_len=4)))
+    examples = [SentenceExample("0", "a b c d e f g h", None, None, PLACE)]
+    features = kind.encode(examples, tokenizer(), training=False)
+    scores = np.array([[4.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], np.float32)
+    [record] = kind.records(kind.decode(scores, features, examples))
+    means = (1 / (1 + np.exp(-scores))).mean(0)
+    assert [*record["probabilities"].values()] == pytest.approx(means.tolist())
+    assert record["labels"] == ["glad", "calm"]  # of the mean score, 0.67, the first probability would be 0.66
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan")])

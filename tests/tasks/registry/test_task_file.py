@@ -158,7 +158,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
             "accuracy_f1\nlabels: [a, b]",
             "metric: accuracy_f1 needs the labels 0 and 1, and the task has 'a'",
         ),
-        ("kind: classification", "", "kind: is missing; give one of classification, regression"),
+        ("kind: classification", "", "kind: is missing; give one of classification, multi_label, regression"),
         ("kind: classification", "kind: clasification", "kind: 'clasification' is none of .*did you mean classif"),
         ("kind: classification", "kind: [classification]", r"kind: \['classification'\] is none of classification"),
         ("language: en", "language: fr", "language: 'fr' is none of en, zh"),
@@ -215,5 +215,5 @@ def test_labels_are_for_kinds_that_have_them(tmp_path: Path) -> None:
     text = edited("kind: classification", "kind: regression").replace("label: stars", "score: stars")
     text = text.replace("accuracy", "correlation")
     assert task_of(tmp_path, text + "score_range: [1, 5]\n").score_range == (1.0, 5.0)
-    with pytest.raises(InputError, match="labels: is for classification and tagging, not for regression"):
+    with pytest.raises(InputError, match="labels: is for classification, multi_label, tagging, not for regression"):
         task_of(tmp_path, text + "labels: [a, b]\n")
