@@ -59,7 +59,7 @@ def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:
 def list_of(value: Any, name: str) -> Sequence[Any]:
     """Return a list; raises RowError for another value, such as a column of a table without `list_separator`."""
     if not isinstance(value, (list, tuple)):
-        not_list = f"{name} is not a list but {shown(value)}; of a table, `list_separator` is needed"
+        not_list = f"{name} is not a list but {shown(value)}; one column of a table needs `list_separator`"
         raise RowError(f"{name} is missing" if value is None else not_list)
     return value
 
