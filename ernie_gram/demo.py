@@ -26,7 +26,7 @@ from reader.console_script import PROGRAM
 from reader.errors import InputError, OneLineParser
 from reader.system.installation import child_environment
 
-STEPS, WARMUP_STEPS = 4000, 100
+STEPS, WARMUP_STEPS = 1000, 100
 # Fine-tuning examples per step of pre-training, if there are fewer than STEPS steps.
 EXAMPLES_PER_STEP = 10
 TASK = """\
