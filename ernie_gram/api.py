@@ -7,7 +7,7 @@ Shape letters: B sequences, L slots, M masked slots, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -33,6 +33,7 @@ from reader.corpus.units import UnitNames
 from reader.errors import InputError, located
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.arrays import Float32s, Int64s
+from reader.tokenization.given_texts import listed, shown
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
@@ -222,10 +223,8 @@ class Model:
         return encoded
 
     def _encoded(self, texts: Sequence[Text], truncate: bool) -> list[EncodedText]:
-        if isinstance(texts, str) or not isinstance(texts, Iterable):
-            raise InputError(f"texts: give a list of texts, not {texts!r}")
         encoded = []
-        for i, text in enumerate(texts):
+        for i, text in enumerate(listed(texts, "texts")):
             with located(f"texts[{i}]"):
                 encoded.append(self.encode_parts(_parts(text), truncate))
         return encoded
@@ -240,8 +239,6 @@ class Model:
 
         Raises InputError if the model has no heads, for a text without masks, and for one that is too long.
         """
-        if not isinstance(text, str):
-            raise InputError(f"text: give one text, not {text!r}")
         check_counts(top=top, draws=draws)
         if ngrams and not self.has_ngrams:
             raise InputError(f"ngrams: {self.folder} does not predict n-grams; leave it out")
@@ -269,10 +266,11 @@ class Model:
 
 def _parts(text: Text) -> tuple[str, ...]:
     """Return the parts of a text or of a pair of texts; raises InputError for anything else."""
-    parts = [text] if isinstance(text, str) else list(text) if isinstance(text, tuple | list) else []
-    if not all(isinstance(part, str) for part in parts) or len(parts) != (1 if isinstance(text, str) else 2):
-        raise InputError(f"expected a text or a pair of texts, not {text!r}")
-    return tuple(parts)
+    if isinstance(text, tuple | list) and len(text) == 2:
+        return tuple(text)
+    if not isinstance(text, str):
+        raise InputError(f"expected a text or a pair of texts, not {shown(text)}")
+    return (text,)
 
 
 class ExportedModel(Model):

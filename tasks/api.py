@@ -6,12 +6,15 @@ Paddle is loaded when it is first needed. Nothing here changes the caller's mode
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ernie_gram.api import Model
 from ernie_gram.config.checks import check_counts
@@ -20,13 +23,14 @@ from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
 from ernie_gram.experiments.processes import lines_of_module
-from reader.errors import InputError
+from reader.errors import InputError, located
 from reader.system.arrays import Float32s
+from reader.tokenization.given_texts import is_table, listed, shown
 from tasks.data.examples import Example
 from tasks.data.features import Features
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
-from tasks.prediction.own_texts import load_texts, plain_values
+from tasks.prediction.own_texts import load_texts, plain_values, table_rows
 from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import output_folder
@@ -124,16 +128,16 @@ class FineTuned:
 
         Args:
             rows: each a text; a pair, or context and question, as a tuple; or a dict with the keys of `--layout json`.
-                For tagging, a text, or a list of tokens.
+                For tagging, a text, or a list of tokens. Or a DataFrame with these keys as columns.
             batch_size: number of samples that are computed together.
 
-        Raises InputError that names the row, counted from 1, if a value is missing or not a text; for a batch size that
-        is not positive; and if this device has no products in the precision of the model.
+        Raises InputError that names the row, counted from 0, if a value is missing, empty or not a text; for a
+        batch size that is not positive; and if this device has no products in the precision of the model.
         """
-        if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
-            raise InputError(f"{ROWS}: give a list of rows, not {rows!r}")
         check_counts(batch_size=batch_size)
-        rows = list(rows)
+        with located(ROWS):
+            rows = table_rows(rows, self.task) if is_table(rows) else rows
+        rows = listed(rows, ROWS)
         if not rows:
             return []
         examples = self._examples(rows)
@@ -146,13 +150,15 @@ class FineTuned:
         names = plain_values(self.task)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / ROWS
-            lines = [_line(row, names, i) for i, row in enumerate(rows, start=1)]
+            lines = [_line(row, names, f"{ROWS}[{i}]") for i, row in enumerate(rows)]
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             try:
                 return load_texts(self.task, path, "json", "error").examples
             except InputError as error:
-                # Remove the temporary folder, and the advice about the command's options.
-                raise InputError(str(error).replace(f"{folder}/", "").partition("; correct the row")[0]) from error
+                # Name the rows, not the lines of the temporary file, and without advice about the command's options.
+                message = str(error).partition("; correct the row")[0]
+                line = re.compile(rf"{re.escape(str(path))}:(\d+)")
+                raise InputError(line.sub(lambda found: f"{ROWS}[{int(found[1]) - 1}]", message)) from error
 
     def _scores(self, features: Features, batch_size: int) -> Float32s:
         import_paddle()
@@ -170,23 +176,25 @@ class FineTuned:
             return scorer.scores(features, batch_size)
 
 
-def _line(row: Row, names: Sequence[str], number: int) -> str:
+def _line(row: Row, names: Sequence[str], where: str) -> str:
     """Return a row as a line of JSON. Raises InputError if it holds anything other than texts, numbers and lists."""
     try:
-        return json.dumps(dict(_named(row, names, number)), ensure_ascii=True)
+        return json.dumps(dict(_named(row, names, where)), ensure_ascii=True, default=np.ndarray.tolist)
     except TypeError as error:
-        raise InputError(f"{ROWS}:{number}: {error}") from error
+        raise InputError(f"{where}: expected texts, numbers and lists, not {shown(row)}") from error
 
 
-def _named(row: Row, names: Sequence[str], number: int) -> Mapping[str, Any]:
+def _named(row: Any, names: Sequence[str], where: str) -> Mapping[str, Any]:
     """Return the values of a row by name. Raises InputError if there are more or fewer than the task has."""
+    if hasattr(row, "to_dict") and not is_table(row):
+        row = row.to_dict()  # a row of a DataFrame
     if isinstance(row, Mapping):
         return row
-    if isinstance(row, bytes) or not isinstance(row, Iterable):
-        raise InputError(f"{ROWS}:{number}: expected a text, several in a tuple or a list, or a dict, not {row!r}")
+    if isinstance(row, bytes) or is_table(row) or not isinstance(row, Iterable):
+        raise InputError(f"{where}: expected a text, several in a tuple or a list, or a dict, not {shown(row)}")
     if names == ["tokens"]:
         return {"text": row} if isinstance(row, str) else {"tokens": list(row)}
     values = (row,) if isinstance(row, str) else tuple(row)
     if len(values) != len(names):
-        raise InputError(f"{ROWS}:{number}: {len(values)} values, but the task has {', '.join(names)}")
+        raise InputError(f"{where}: {len(values)} values, but the task has {', '.join(names)}")
     return dict(zip(names, values, strict=True))

@@ -13,6 +13,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.errors import InputError
 from reader.system.arrays import Float32s, Int64s
+from reader.tokenization.given_texts import check_text
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
 
@@ -88,11 +89,11 @@ class TextEncoder:
         Args:
             truncate: cut off the end of a text that is too long; of two texts, the end of the longer one.
 
-        Raises InputError for a text without tokens, and without `truncate` for too many tokens.
+        Raises InputError for what is not a text or is empty, and without `truncate` for too many tokens.
         """
+        for text, name in zip(texts, ("text",) if len(texts) == 1 else ("text_a", "text_b"), strict=True):
+            check_text(text, name)
         parts = self._tokenizer.encode_batch(texts)
-        if not all(len(part) for part in parts):
-            raise InputError("empty text")
         room, lengths = self.max_tokens - 1 - len(parts), [len(part) for part in parts]
         if truncate and len(parts) == 1:
             lengths = [min(lengths[0], room)]
@@ -110,8 +111,9 @@ class TextEncoder:
     def encode_masked(self, text: str) -> Int64s:
         """Return the token IDs of a text with [MASK]s, [CLS] and [SEP] included.
 
-        Raises InputError for a text without a mask, and for too many tokens.
+        Raises InputError for what is not a text or has no mask, and for too many tokens.
         """
+        check_text(text, "text")
         parts = text.split(MASK)
         if len(parts) == 1:
             raise InputError(f"no {MASK} in it")

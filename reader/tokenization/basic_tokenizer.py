@@ -83,6 +83,11 @@ def holds_text(word: str) -> bool:
     return word.isalnum() or any(character.isalnum() for character in word)
 
 
+def has_words(text: str) -> bool:
+    """Return whether a text has a word whatever the vocabulary; dropped characters and accents alone are none."""
+    return any(not c.isspace() and not is_dropped(c) and unicodedata.category(c) != "Mn" for c in text)
+
+
 class WordSpan(NamedTuple):
     """A word, and the span of each of its characters in the original text.
 

@@ -20,6 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from reader.system.arrays import Int32s, Int64s, offsets_of
+from reader.tokenization.given_texts import listed, listed_strings
 from reader.tokenization.text_pieces import SpannedTokens, TextPieces
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -90,17 +91,18 @@ class Tokenizer:
         self._pieces = TextPieces(vocabulary, self.segmenter)
 
     def encode(self, text: str) -> Encoding:
-        """Return the tokens of a text. Any Python string is valid; lone surrogates are dropped as in a corpus.
+        """Return the tokens of a text: none if it is empty. Lone surrogates are dropped as in a corpus.
 
         `word_ids` refers to the words of basic_tokenizer.py: they are separated by white space; each punctuation mark
         and each Han character is a word (or the segmenter forms words of Han characters). Every word has at least one
-        token.
+        token. Raises InputError for anything but a string.
         """
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the tokens of each text, as `encode` does. Many texts in one call take less time."""
-        return [encoding for group in _groups(texts, len) for encoding in self._encode_texts(group)]
+        given = listed_strings(texts, "texts")
+        return [encoding for group in _groups(given, len) for encoding in self._encode_texts(group)]
 
     def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
         """Return the tokens of texts that are already split into words, such as sentences with one tag per word.
@@ -110,7 +112,8 @@ class Tokenizer:
         characters) becomes one [UNK], so that every word has at least one token and no tag is lost. Spans are positions
         in `" ".join(words)`. Without such [UNK]s, the IDs are those of `encode(" ".join(words))`.
         """
-        groups = _groups(sentences, lambda sentence: sum(map(len, sentence)) + len(sentence))
+        given = [listed_strings(words, f"sentences[{i}]") for i, words in enumerate(listed(sentences, "sentences"))]
+        groups = _groups(given, lambda sentence: sum(map(len, sentence)) + len(sentence))
         return [encoding for group in groups for encoding in self._encode_sentences(group)]
 
     def _encode_texts(self, texts: Sequence[str]) -> Iterator[Encoding]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from reader.errors import similar
+from reader.tokenization.given_texts import shown, text_fault
 from tasks.data.tag_schemes import TagReader
 from tasks.kinds.task import Task
 from tasks.layouts.rows import OmittedError, RowError
@@ -24,12 +25,14 @@ class Reading:
         task: the task; labelled: whether the file has gold values; training: whether a model is trained on the file, so
             that every answer must have a position.
         notes: description -> number, of what is unusual in the current row.
+        own: whether it has a user's texts, see Split.
     """
 
     task: Task
     labelled: bool
     training: bool
     notes: Counter[str] = field(default_factory=Counter)
+    own: bool = False
 
     @cached_property
     def tags(self) -> TagReader:
@@ -37,23 +40,12 @@ class Reading:
         return TagReader(self.task.labels, self.task.label_aliases)
 
 
-def shown(value: Any) -> str:
-    """Return a value as Python writes it, cut off after 60 characters: errors are one line."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
 def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:
-    """Return a text. Raises RowError unless it is a string with a visible character that can be encoded as UTF-8."""
-    if not isinstance(value, str):
-        raise RowError(f"{name} is missing" if value is None else f"{name} is not a text but {shown(value)}")
-    if not may_be_empty and not value.strip():
-        raise RowError(f"{name} is empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise RowError(f"{name} has half a character (a lone surrogate) at position {error.start}") from error
-    return value
+    """Return a text; raises RowError unless it is one by the rules of given_texts.py."""
+    if fault := text_fault(value, may_be_empty):
+        raise RowError(f"{name} {fault}")
+    text: str = value
+    return text
 
 
 def list_of(value: Any, name: str) -> Sequence[Any]:

@@ -19,10 +19,12 @@ import numpy as np
 
 from reader.batches.fields import Batch, Field
 from reader.system.arrays import Float32s, Int64s, offsets_of
+from reader.tokenization.basic_tokenizer import has_words
+from reader.tokenization.given_texts import shown
 from tasks.data.examples import CharSpan, Place
 from tasks.data.features import Features
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
-from tasks.kinds.checked_values import Reading, choice_of, id_of, shown, text_of, texts_of
+from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.token_table import Ranges, tokenize_texts
 from tasks.layouts.json_lines import JsonLines
@@ -113,12 +115,12 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
     def read_example(row: Row, default_id: str, reading: Reading) -> MultipleChoiceExample:
         """Return an example of a multiple choice; raises RowError."""
         values = row.values
-        options = texts_of(values.get("options"), "options", may_be_empty=True)
+        options = texts_of(values.get("options"), "options", may_be_empty=not reading.own)
         if not 2 <= len(options) <= MAX_OPTIONS:
             raise RowError(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
         if len({*options}) < len(options):
             reading.notes["questions with equal options"] += 1
-        if not all(option.strip() for option in options):
+        if not all(map(has_words, options)):
             reading.notes["questions with an empty option"] += 1
         question = text_of(values.get("question", ""), "question", may_be_empty=True)
         answer = values.get("answer")

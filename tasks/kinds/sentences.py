@@ -13,6 +13,7 @@ import numpy as np
 
 from reader.batches.fields import Batch, Field
 from reader.system.arrays import Float32s, Int64s
+from reader.tokenization.basic_tokenizer import has_words
 from tasks.data.examples import Place
 from tasks.data.features import Features
 from tasks.kinds.base import ENCODER_FIELDS, Kind
@@ -58,12 +59,13 @@ def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s,
 def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> SentenceExample:
     """Return an example of one or two texts; raises RowError.
 
-    Empty texts are accepted in a file without labels, because every row needs a prediction.
+    Empty texts are accepted in a benchmark's file without labels, because every row needs a prediction.
     """
-    row_id, may_be_empty = id_of(row.values, default_id), reading.task.empty_texts or not reading.labelled
+    row_id = id_of(row.values, default_id)
+    may_be_empty = not reading.own and (reading.task.empty_texts or not reading.labelled)
     text_a = text_of(row.values.get("text_a"), "text_a", may_be_empty)
     text_b = text_of(row.values["text_b"], "text_b", may_be_empty) if "text_b" in row.values else None
-    if not text_a.strip() or (text_b is not None and not text_b.strip()):
+    if not has_words(text_a) or (text_b is not None and not has_words(text_b)):
         reading.notes["rows with an empty text"] += 1
     return SentenceExample(row_id, text_a, text_b, gold, row.place)
 

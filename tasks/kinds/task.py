@@ -35,12 +35,15 @@ class Split:
         sources: in order of preference; the first of which all files exist is read.
         labelled: whether the files have gold values. Official test files mostly have none: they are for submissions.
         needed: whether missing files are an error. Splits of official tasks may be missing.
+        own: whether the rows are a user's texts. None of those may be empty; those of a benchmark may, because it asks
+            for a prediction for each row.
     """
 
     sources: tuple[Source, ...]
     labelled: bool = True
     # Not in repr(task), which identifies a task in its runs (see training/prepare.py).
     needed: bool = field(default=False, repr=False, compare=False)
+    own: bool = field(default=False, repr=False, compare=False)
 
     def __or__(self, other: Split) -> Split:
         """Return a split with the sources of both; those of `self` are preferred."""

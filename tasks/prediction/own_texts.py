@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from reader.errors import InputError
+from reader.tokenization.given_texts import column_names
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import TRAIN, Source, Split, Task
 from tasks.layouts.clue import Chid, CluewscMarked
@@ -52,7 +53,7 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
         raise InputError(f"{path}: no such file or folder")
     values = plain_values(task)
     layout = task_layout(task) if form == "task" else plain_layout(task, values, form)
-    splits = {TRAIN: task.splits[TRAIN], SPLIT: Split((Source((path.name,), layout),), labelled=False)}
+    splits = {TRAIN: task.splits[TRAIN], SPLIT: Split((Source((path.name,), layout),), labelled=False, own=True)}
     try:
         loaded = load_split(replace(task, splits=splits, folders=()), path.parent, SPLIT, on_bad_row)
         _check_separated(loaded, task, layout, path)
@@ -91,6 +92,25 @@ def plain_values(task: Task) -> list[str]:
     own = getattr(task.layout, "columns", {"question": "question"})
     roles = (role for role in KINDS[task.kind].roles if not role.is_gold and role.name != "id")
     return [role.name for role in roles if role.needed or role.name in own]
+
+
+def table_rows(table: Any, task: Task) -> list[dict[str, Any]]:
+    """Return the rows of a DataFrame: the values and, if there is one, the ID of each, by name.
+
+    A column has the name of the value, or that of the column in the task's own files. Raises InputError that says what
+    to write if a value has no column, or several.
+    """
+    given, own = list(table.columns), getattr(task.layout, "columns", {})
+    values = [name if name != "tokens" or name in given else "text" for name in plain_values(task)]
+    columns: dict[str, Any] = {}
+    for name in [*values, "id"]:
+        column = next((column for column in (name, own.get(name)) if given.count(column) == 1), None)
+        if column is not None:
+            columns[name] = table[column]
+        elif name != "id":
+            shown = f"the columns {column_names(table)}; the task needs one column {name}"
+            raise InputError(f"a DataFrame with {shown}: rename yours, as in df.rename(columns={{'review': {name!r}}})")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:

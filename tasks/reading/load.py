@@ -78,9 +78,9 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """
     if split != TRAIN:
         task = with_labels(task, folder, on_bad_row)
-    labelled = split_named(task, split).labelled
+    labelled, own = split_named(task, split).labelled, split_named(task, split).own
     found = find_files(task, folder, split)
-    reading = Reading(task, labelled=labelled, training=split == TRAIN)
+    reading = Reading(task, labelled=labelled, training=split == TRAIN, own=own)
     examples: list[Example] = []
     omitted: list[OmittedRow] = []
     bad: list[BadRow] = []

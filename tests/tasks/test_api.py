@@ -19,6 +19,7 @@ from tasks.api import FineTuned, Row
 from tasks.predict import main
 from tasks.registry import TASKS
 from tests.support.commands import call, python
+from tests.support.data_frames import FRAMES
 from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
@@ -139,19 +140,22 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
     model = FineTuned.load(run)
     assert model.predict([]) == []
     bad: list[tuple[Row, str]] = [
-        ({"text_a": b"bytes"}, r"^rows:2: .*bytes"),  # type: ignore[dict-item]
-        ("one text", "rows:2: 1 values, but the task has text_a, text_b"),
-        (None, "rows:2: expected a text, several in a tuple or a list, or a dict, not None"),
-        (b"x", "rows:2: expected a text, several in a tuple or a list, or a dict, not b'x'"),
-        ({"text_a": "it"}, r"^rows:2: no key 'text_b' in the object; did you mean text_a\?$"),
-        (("it", 3), r"^rows:2: .*text_b"),  # type: ignore[arg-type]
+        ({"text_a": b"bytes"}, r"^rows\[1\]: .*bytes"),  # type: ignore[dict-item]
+        ("one text", r"^rows\[1\]: 1 values, but the task has text_a, text_b"),
+        (None, r"^rows\[1\]: expected a text, several in a tuple or a list, or a dict, not None"),
+        (b"x", r"^rows\[1\]: expected a text, several in a tuple or a list, or a dict, not b'x'"),
+        ({"text_a": "it"}, r"^rows\[1\]: no key 'text_b' in the object; did you mean text_a\?$"),
+        (("it", 3), r"^rows\[1\]: .*text_b"),  # type: ignore[arg-type]
     ]
     for row, message in bad:
         with pytest.raises(InputError, match=message):
             model.predict([("it", "ran"), row])
         assert paddle.in_dynamic_mode()
-    for rows in ("a text", "", {"text_a": "it", "text_b": "ran"}, 3):
-        with pytest.raises(InputError, match=r"^rows: give a list of rows, not "):
+    twice = {"text_a": "it", "text_b": "ran", "id": 1}
+    with pytest.raises(InputError, match=r"^rows\[1\]: the id '1' is not unique; it is also at rows\[0\]$"):
+        model.predict([twice, twice])
+    for rows in ("a text", "", {"text_a": "it", "text_b": "ran"}, 3, b"it", Path("it")):
+        with pytest.raises(InputError, match=r"^rows: give a list, not "):
             model.predict(rows)  # type: ignore[arg-type]
     for size in (0, -1, 2.5):
         with pytest.raises(InputError, match=f"^batch_size: {size}: give a whole number from 1$"):
@@ -161,6 +165,56 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
         FineTuned.load(run)
     with pytest.raises(InputError, match="nowhere"):
         FineTuned.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_table_is_read_by_its_columns(frame: Any, tmp_path: Path) -> None:
+    pairs = FineTuned.load(made_run(tmp_path / "pairs", TASKS["rte"]))
+    rows = [{"id": i, "text_a": text, "text_b": "it sat"} for i, text in enumerate(TEXTS, 4)]
+    columns = {"label": [2.5, None, "x"]} | {key: [row[key] for row in rows] for key in ("text_b", "text_a", "id")}
+    expected = pairs.predict(rows)
+    assert pairs.predict(frame(columns)) == expected
+    # As in the task's own files.
+    own = {"sentence1": columns["text_a"], "sentence2": columns["text_b"], "id": columns["id"]}
+    assert pairs.predict(frame(own)) == expected
+    assert pairs.predict(frame({key: [] for key in own})) == []
+    with pytest.raises(InputError, match=r"^rows: .* text_a, stars; .* text_b: .*rename"):
+        pairs.predict(frame({"text_a": TEXTS, "stars": [1, 2, 3]}))
+    with pytest.raises(InputError, match=r"^rows\[1\]: text_b is "):
+        pairs.predict(frame({"text_a": TEXTS, "text_b": ["it", 1.5, "sat"]}))
+    with pytest.raises(InputError, match=r"^rows\[1\]: "):
+        pairs.predict([("it", "ran"), frame({"text_a": ["it"], "text_b": ["ran"]})])
+    tags = FineTuned.load(made_run(tmp_path / "tags", TASKS["conll2003"]))
+    tokens = [["the", "cat"], ["it"]]
+    expected = tags.predict(tokens)
+    assert tags.predict(frame({"tokens": [np.array(each) for each in tokens]})) == expected
+    assert tags.predict(frame({"text": ["the cat", "it"], "n": [1, 2]})) == tags.predict(["the cat", "it"])
+
+
+@pytest.mark.skipif(len(FRAMES) < 2, reason="pandas is not installed")
+def test_what_pandas_makes_of_rows_is_read(tmp_path: Path) -> None:
+    model = FineTuned.load(made_run(tmp_path / "run", TASKS["rte"]))
+    table = FRAMES[1]({"text_b": TEXTS, "text_a": ["it sat"] * 3})
+    expected = model.predict(table)
+    assert model.predict([row for _, row in table.iterrows()]) == expected
+    assert model.predict(table.to_dict("records")) == expected
+    with pytest.raises(InputError, match=r"^rows: .*text_a"):
+        model.predict(table.rename(columns={"text_b": "text_a"}))
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\u200b"])
+def test_an_empty_text_is_refused_whatever_the_kind(empty: str, tmp_path: Path) -> None:
+    bad: dict[str, Any] = {
+        "rte": ("it", empty),
+        "qqp": {"text_a": empty, "text_b": "it"},  # Its own files may have empty texts.
+        "squad2": (CONTEXT, empty),
+        "conll2003": empty,
+        "race": {"context": CONTEXT, "question": "it _", "options": ["the", empty]},
+    }
+    for name, row in bad.items():
+        model = FineTuned.load(made_run(tmp_path / name, TASKS[name]))
+        with pytest.raises(InputError, match=r"^rows\[0\]: .* is empty"):
+            model.predict([row])
 
 
 def test_a_run_without_a_threshold_is_loaded_with_a_warning(tmp_path: Path) -> None:

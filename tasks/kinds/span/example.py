@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from reader.tokenization.basic_tokenizer import has_words
+from reader.tokenization.given_texts import shown
 from tasks.data.examples import CharSpan, Place, locate
-from tasks.kinds.checked_values import Reading, flag_of, id_of, shown, text_of
+from tasks.kinds.checked_values import Reading, flag_of, id_of, text_of
 from tasks.layouts.rows import Row, RowError
 
 
@@ -51,9 +53,9 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
     """
     values = row.values
     context = text_of(values.get("context"), "context")
-    question = text_of(values.get("question"), "question", may_be_empty=True)
+    question = text_of(values.get("question"), "question", may_be_empty=not reading.own)
     row_id = id_of(values, default_id)
-    if not question.strip():
+    if not has_words(question):
         reading.notes["empty questions"] += 1
     if not reading.labelled:
         return SpanExample(row_id, context, question, None, None, row.place)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reader.tokenization.basic_tokenizer import split_run_with_spans
+from reader.tokenization.given_texts import shown
 from tasks.data.examples import CharSpan, Place, locate
 from tasks.data.tag_schemes import Entity, entities_of, tags_of, to_iob2
-from tasks.kinds.checked_values import Reading, check_label, id_of, shown, text_of, texts_of
+from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
 from tasks.layouts.clue import Cluener
 from tasks.layouts.rows import Row, RowError
 
@@ -91,18 +92,15 @@ def _words(text: str) -> tuple[str, ...]:
     """Return the words and the punctuation marks of a text, as tokenizers separate them; at least one."""
     runs = re.finditer(r"\S+", text)
     spans = (span for run in runs for span in split_run_with_spans(run[0], lowercase=False, offset=run.start()))
-    return tuple(text[span.starts[0] : span.ends[-1]] for span in spans) or (text.strip(),)
+    return tuple(text[span.starts[0] : span.ends[-1]] for span in spans)
 
 
 def _tokens(value: Any) -> tuple[str, ...]:
     """Return tokens; a token may be a space, because characters are tokens in Chinese, but it may not be empty."""
-    if not isinstance(value, (list, tuple)):
-        raise RowError("tokens are missing" if value is None else f"tokens are not a list of texts: {shown(value)}")
-    tokens = tuple(text_of(token, f"token {index}", may_be_empty=True) for index, token in enumerate(value))
+    tokens = texts_of(value, "tokens", may_be_empty=True)
     if "" in tokens:
-        raise RowError(f"token {tokens.index('')} is empty")
-    if not "".join(tokens).strip():
-        raise RowError("the text is empty")
+        raise RowError(f"tokens[{tokens.index('')}] is empty")
+    text_of("".join(tokens), "the text")
     return tokens
 
 

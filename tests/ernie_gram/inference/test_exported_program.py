@@ -161,7 +161,7 @@ def test_pairs_and_truncated_texts_are_encoded_as_in_bert() -> None:
     check(texts.encode(("ba " * 9, "be"), truncate=True), [cls, *[ba] * 4, sep, be, sep], 2)
     check(texts.encode(("ba", "be " * 9), truncate=True), [cls, ba, sep, *[be] * 4, sep], 5)
     check(texts.encode(("ba " * 9, "be " * 9), truncate=True), [cls, *[ba] * 3, sep, be, be, sep], 3)
-    for given, message in (((" ",), "empty text"), (("ba", ""), "empty text"), (("ba " * 7,), "9 tokens, but")):
+    for given, message in (((" ",), "text is empty"), (("ba", ""), "text_b is empty"), (("ba " * 7,), "9 tokens, but")):
         with pytest.raises(InputError, match=message):
             texts.encode(given)
 

@@ -158,7 +158,7 @@ def test_bad_lines_are_named_and_the_good_ones_answered(encoder_folder: Path, tm
     check(
         infer(encoder_folder, stdin=b"ba\nbe\tbi\tbo\nbu\t\n" + long + b"\nbe\n"),
         2,
-        {2: "3 texts, separated by tabs", 3: "empty text", 4: "82 tokens, but"},
+        {2: "3 texts, separated by tabs", 3: "text_b is empty", 4: "82 tokens, but"},
     )
     assert len(answers(infer(encoder_folder, "--truncate", stdin=b"ba\n" + long + b"\n"))) == 2
     bad = [b"{", b"[1]", b'{"text": 1}', b'{"text": "ba", "text_b": "be"}', b'{"text_a": "ba"}', b"[" * 100000]

@@ -317,16 +317,16 @@ def test_entities_are_in_one_order_however_the_file_lists_them() -> None:
     ("values", "message"),
     [
         ({"tokens": ["a"], "tags": ["O", "O"]}, "1 tokens but 2 tags"),
-        ({"tokens": ["a", ""], "tags": ["O", "O"]}, "token 1 is empty"),
+        ({"tokens": ["a", ""], "tags": ["O", "O"]}, r"tokens\[1\] is empty"),
         ({"tokens": [" "], "tags": ["O"]}, "the text is empty"),
         ({"tokens": [], "tags": []}, "the text is empty"),
-        ({"tokens": "ab", "tags": ["O"]}, "tokens are not a list of texts: 'ab'"),
-        ({"tags": ["O"]}, "tokens are missing"),
+        ({"tokens": "ab", "tags": ["O"]}, "tokens is not a list but 'ab'"),
+        ({"tags": ["O"]}, "tokens is missing"),
         ({"tokens": ["a"], "tags": ["B-ORG"]}, "the type of entity 'ORG' is none of the task's: PER, LOC"),
         ({"tokens": ["a"], "tags": ["Q"]}, "the tag 'Q' is neither O"),
         ({"tokens": ["a"]}, "tags is missing"),
         ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c' is not in the text"),
-        ({"text": " ", "entities": []}, "text is empty"),
+        ({"text": "\u200b", "entities": []}, "text is empty"),
     ],
 )
 def test_bad_tagging_rows(values: dict[str, Any], message: str) -> None:
@@ -340,7 +340,6 @@ def test_bad_tagging_rows(values: dict[str, Any], message: str) -> None:
         ("Mr. García, of U.N.", ("Mr", ".", "García", ",", "of", "U", ".", "N", ".")),
         ("हिन्दी में", ("हिन्दी", "में")),
         ("co\u00adop \u4eac\u90fd", ("co\u00adop", "京", "都")),
-        ("\u200b", ("\u200b",)),
     ],
 )
 def test_a_text_is_split_into_the_words_of_the_tokenizer(text: str, tokens: tuple[str, ...]) -> None:
