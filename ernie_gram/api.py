@@ -7,21 +7,21 @@ Shape letters: B sequences, L slots, M masked slots, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
-from ernie_gram.config.checks import check_counts
+from ernie_gram.config.checks import check_counts, require
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import Model as ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
-from ernie_gram.inference.texts import EncodedText, TextAttention, TextEncoder, padded
+from ernie_gram.inference.texts import VECTORS, EncodedText, Text, TextAttention, TextEncoder, padded, parts_of
 from ernie_gram.inference.texts import Vectors as Vectors
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import max_tokens, prediction_config
@@ -30,17 +30,16 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, located
+from reader.errors import InputError, counted, located
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.arrays import Float32s, Int64s
-from reader.tokenization.given_texts import listed, shown
+from reader.tokenization.given_texts import listed
+from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.eager import ModelLayer
     from ernie_gram.inference.exported_program import ExportedProgram
-
-Text = str | tuple[str, str]
 
 
 class Model:
@@ -70,6 +69,15 @@ class Model:
         self.has_sentence_types = record.config.has_sentence_types
         self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
         self._record, self._lexicon, self.head = record, record.lexicon, record.head
+        self._shape = f"{counted(record.config.num_hidden_layers, 'layer')} of {record.config.hidden_size}"
+
+    def __repr__(self) -> str:
+        sizes = (
+            self._shape,
+            counted(len(self.tokenizer.vocabulary), "token"),
+            counted(len(self._lexicon or ()), "n-gram"),
+        )
+        return f"<Model {self.folder}: {', '.join(sizes)}>"
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
@@ -81,6 +89,11 @@ class Model:
         return (
             ExportedModel(path, load_description(path)) if (path / DESCRIPTION).is_file() else Model(read_model(path))
         )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of its training."""
+        return self.texts.tokenizer
 
     @property
     def units(self) -> UnitNames:
@@ -156,19 +169,38 @@ class Model:
 
         return run_layer(layer, batch, names, seed)
 
-    def encode(self, texts: Sequence[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False) -> list[Vectors]:
+    @overload
+    def encode(
+        self, texts: Iterable[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False
+    ) -> list[Vectors]: ...
+    @overload
+    def encode(
+        self, texts: Iterable[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False, *, vectors: str
+    ) -> Float32s: ...
+    def encode(
+        self,
+        texts: Iterable[Text],
+        batch_size: int = LINES_PER_BATCH,
+        truncate: bool = False,
+        vectors: str | None = None,
+    ) -> list[Vectors] | Float32s:
         """Return hidden states, pooled vectors and offsets of texts, or of pairs of texts.
 
         Args:
             batch_size: number of texts that are computed together.
             truncate: cut off the end of texts that are too long; of two texts, the end of the longer one.
+            vectors: return one vector for each text instead, float32 [B, H]: "mean" over its tokens, [CLS] and [SEP]
+                included; "cls", that of [CLS]; or "pooled".
 
-        Raises InputError that names the text, counted from 0, if it is empty, too long, or neither text nor pair.
+        Raises InputError that names the text, counted from 0, if it is empty, too long, or neither text nor pair; and
+        for `vectors` of a model without a pooler, or of no text.
         """
         check_counts(batch_size=batch_size)
-        encoded = self._encoded(texts, truncate)
+        known = [name for name in VECTORS if name != "pooled" or self.has_pooler]
+        require(vectors is None or vectors in known, "vectors", f"{vectors!r}: the model has {', '.join(known)}")
+        encoded = self._encoded(texts, truncate, may_be_none=vectors is None)
         names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
-        found: dict[int, Vectors] = {}
+        found: dict[int, Any] = {}
         # Sorted by length, so that a batch has little padding.
         order = np.argsort([len(text) for text in encoded], kind="stable").tolist()
         for first in range(0, len(order), batch_size):
@@ -177,8 +209,10 @@ class Model:
             for i, row in enumerate(rows):
                 text, pooled = encoded[row], outputs["pooled"][i] if self.has_pooler else None
                 hidden = outputs["hidden"][i, : len(text)].copy()
-                found[row] = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
-        return [found[row] for row in range(len(encoded))]
+                of_text = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
+                found[row] = of_text if vectors is None else VECTORS[vectors](of_text)
+        ordered = [found[row] for row in range(len(encoded))]
+        return ordered if vectors is None else np.stack(ordered)
 
     def attention(self, text: Text, truncate: bool = False) -> TextAttention:
         """Return the attention weights of every layer and head for a text, or for a pair of texts, without dropout.
@@ -188,7 +222,7 @@ class Model:
 
         Raises InputError if the text is empty or too long, and for an exported program.
         """
-        encoded = self.encode_parts(_parts(text), truncate)
+        encoded = self.encode_parts(parts_of(text), truncate)
         layer = self.layer
         from ernie_gram.eager import attention_weights
 
@@ -207,9 +241,7 @@ class Model:
 
         Args and errors: as for `encode`; there must be at least one text.
         """
-        if not (encoded := self._encoded(texts, truncate)):
-            raise InputError("texts: must have at least one text")
-        return self._batch(encoded)
+        return self._batch(self._encoded(texts, truncate, may_be_none=False))
 
     def _batch(self, texts: list[EncodedText]) -> Batch:
         sentence_ids = padded([text.sentence_ids for text in texts], 0)
@@ -222,11 +254,12 @@ class Model:
             raise InputError(f"a pair of texts, but {self.folder} has one sentence type (type_vocab_size)")
         return encoded
 
-    def _encoded(self, texts: Sequence[Text], truncate: bool) -> list[EncodedText]:
+    def _encoded(self, texts: Iterable[Text], truncate: bool, may_be_none: bool) -> list[EncodedText]:
         encoded = []
         for i, text in enumerate(listed(texts, "texts")):
             with located(f"texts[{i}]"):
-                encoded.append(self.encode_parts(_parts(text), truncate))
+                encoded.append(self.encode_parts(parts_of(text), truncate))
+        require(may_be_none or bool(encoded), "texts", "must have at least one text")
         return encoded
 
     def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:
@@ -264,20 +297,11 @@ class Model:
             return reduce(np.add, drawn) / np.float32(draws)
 
 
-def _parts(text: Text) -> tuple[str, ...]:
-    """Return the parts of a text or of a pair of texts; raises InputError for anything else."""
-    if isinstance(text, tuple | list) and len(text) == 2:
-        return tuple(text)
-    if not isinstance(text, str):
-        raise InputError(f"expected a text or a pair of texts, not {shown(text)}")
-    return (text,)
-
-
 class ExportedModel(Model):
     """A program that `ernie-gram export-inference` wrote."""
 
     def __init__(self, folder: Path, description: Description) -> None:
-        self._description = description
+        self._description, self._shape = description, "exported program"
         outputs, task, text = description.outputs, description.task, description.text
         if outputs not in (ENCODER, FILL_MASK):
             raise InputError(f"{folder}: has {outputs} outputs, not those of a model; give it to `ernie-gram predict`")

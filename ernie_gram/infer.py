@@ -32,14 +32,13 @@ from ernie_gram.inference.requests import (
     pair_request,
     read_lines,
 )
+from ernie_gram.inference.texts import VECTORS
 from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, first_line
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
-
-VECTORS = ("mean", "cls", "pooled")
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -71,7 +70,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--vector",
         choices=VECTORS,
-        default=VECTORS[0],
+        default="mean",
         help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (%(default)s)",
     )
     parser.add_argument("--truncate", action="store_true", help="cut off the end of texts that are too long")

@@ -52,13 +52,18 @@ class FineTuned:
     Attributes:
         task: its task, with labels.
         source: the folder of the checkpoint or of the exported program.
+        tokenizer: that of its training.
     """
 
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
         self.task: Task = model.task
         self.source = model.source
+        self.tokenizer = model.tokenizer
         self._scorer: tuple[Scorer, paddle.static.Scope] | None = None
+
+    def __repr__(self) -> str:
+        return f"<FineTuned {self.source}: {self.task.title}, {self.task.kind}>"
 
     @classmethod
     def load(cls, run: str | Path, checkpoint: str | Path | None = None, precision: str | None = None) -> FineTuned:

@@ -27,6 +27,7 @@ assert losses[-1] < 0.5 * losses[0], losses
 assert lost and pair.offsets.count(None) == 3 and index == 0
 assert again.weight.numpy().tolist() == output.weight.numpy().tolist()
 assert trained.task.labels == ("original", "swapped")
+assert means.shape == (2, layer.hidden_size) and len(corpus) == len(list(corpus))
 assert maps.weights.shape[2:] == (len(maps.tokens),) * 2
 print("end of the page")
 """

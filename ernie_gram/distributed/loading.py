@@ -50,13 +50,14 @@ def forget_own_threads() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hide what Python code prints in the context, unless PADDLE_VERBOSE=1; after an exception it is printed."""
+    """Hide what Python prints and warns of in the context, unless PADDLE_VERBOSE=1; an exception shows the prints."""
     if IS_VERBOSE:
         yield
         return
     hidden = io.StringIO()
     try:
-        with redirect_stdout(hidden), redirect_stderr(hidden):
+        with redirect_stdout(hidden), redirect_stderr(hidden), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     except BaseException:
         sys.stderr.write(hidden.getvalue())

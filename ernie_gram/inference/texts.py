@@ -5,6 +5,7 @@ Shape letters: B sequences, L slots (the maximum over the batch), M masked slots
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,11 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.errors import InputError
 from reader.system.arrays import Float32s, Int64s
-from reader.tokenization.given_texts import check_text
+from reader.tokenization.given_texts import check_text, shown
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
+
+Text = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -70,18 +73,35 @@ class TextAttention:
     weights: Float32s
 
 
+# From the vectors of a text to a single one.
+VECTORS: dict[str, Callable[[Vectors], Float32s | None]] = {
+    "mean": lambda each: each.hidden.mean(0),
+    "cls": lambda each: each.hidden[0].copy(),
+    "pooled": lambda each: each.pooled,
+}
+
+
+def parts_of(text: Text) -> tuple[str, ...]:
+    """Return the parts of a text or of a pair of texts; raises InputError for anything else."""
+    if isinstance(text, tuple | list) and len(text) == 2:
+        return tuple(text)
+    if not isinstance(text, str):
+        raise InputError(f"expected a text or a pair of texts, not {shown(text)}")
+    return (text,)
+
+
 class TextEncoder:
     """Converts texts to token IDs, for one vocabulary and one segmenter of Han characters.
 
     Attributes:
         vocabulary: as given.
         max_tokens: maximum number of tokens of a sequence, [CLS] and [SEP] included.
+        tokenizer: gives single tokens (no n-grams), but with the word segmenter of the training corpus.
     """
 
     def __init__(self, vocabulary: Vocabulary, segmenter: str, max_tokens: int) -> None:
         self.vocabulary, self.max_tokens = vocabulary, max_tokens
-        # Single tokens (no n-grams), but with the word segmenter of the training corpus.
-        self._tokenizer = Tokenizer(vocabulary, segmenter)
+        self.tokenizer = Tokenizer(vocabulary, segmenter)
 
     def encode(self, texts: tuple[str, ...], truncate: bool = False) -> EncodedText:
         """Return [CLS] a [SEP] for one text, [CLS] a [SEP] b [SEP] for two.
@@ -93,7 +113,7 @@ class TextEncoder:
         """
         for text, name in zip(texts, ("text",) if len(texts) == 1 else ("text_a", "text_b"), strict=True):
             check_text(text, name)
-        parts = self._tokenizer.encode_batch(texts)
+        parts = self.tokenizer.encode_batch(texts)
         room, lengths = self.max_tokens - 1 - len(parts), [len(part) for part in parts]
         if truncate and len(parts) == 1:
             lengths = [min(lengths[0], room)]
@@ -118,7 +138,7 @@ class TextEncoder:
         if len(parts) == 1:
             raise InputError(f"no {MASK} in it")
         special = self.vocabulary
-        first, *others = (part.ids.tolist() for part in self._tokenizer.encode_batch(parts))
+        first, *others = (part.ids.tolist() for part in self.tokenizer.encode_batch(parts))
         ids = [special.cls, *first]
         for part in others:
             ids += [special.mask, *part]

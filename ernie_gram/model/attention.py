@@ -89,6 +89,9 @@ class Attention(nn.Layer):
             Linear(part) for part in (declared.query, declared.key, declared.value, declared.output)
         )
 
+    def extra_repr(self) -> str:
+        return f"{self.heads} heads of {self.size}"
+
     def joined(self) -> tuple[paddle.Tensor, paddle.Tensor]:
         """Return the weights [H, 3 H] and the biases [3 H] of queries, keys and values, for one product."""
         parts = (self.query, self.key, self.value)

@@ -81,6 +81,10 @@ class _Declared(nn.Layer):
         attributes = paddle.ParamAttr(name=declared.name, initializer=initializer(declared.start))
         return self.create_parameter(list(declared.shape), attr=attributes)
 
+    def extra_repr(self) -> str:
+        parameters = self.named_parameters(include_sublayers=False)
+        return ", ".join(f"{name} {list(each.shape)}" for name, each in parameters)
+
 
 class Linear(_Declared):
     """x W + b for x [..., in] (see `linear`)."""

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from reader.corpus.units import UnitNames, token_counts
-from reader.errors import InputError
+from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.arrays import Int32s, Int64s
 from reader.text.input_files import CORPUS_INFO
@@ -137,6 +137,12 @@ class Corpus:
         )
         if not fits:
             raise InputError(f"{path}: its files do not match each other; build it again")
+
+    def __len__(self) -> int:
+        return self.info.documents
+
+    def __repr__(self) -> str:
+        return f"<Corpus {self.path}: {counted(len(self), 'document')}, {counted(self.info.units, 'unit')}>"
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield the units of each document, uint16 or uint32; `names` has their texts."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.errors import InputError
+from reader.errors import InputError, counted
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import atomic_file, sha256_of, write_atomically
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
@@ -110,6 +110,12 @@ class Lexicon:
 
     def __len__(self) -> int:
         return len(self.ngrams.counts)
+
+    def __repr__(self) -> str:
+        return f"<Lexicon: {counted(len(self), 'n-gram')} of up to {self.ngrams.orders.max(initial=2)} words>"
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and self.find(text) is not None
 
     @property
     def fingerprint(self) -> str:

@@ -12,15 +12,17 @@ is that of the model (see reader.lexicon.lexicon_file).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Integral
 from typing import TypeVar
 
 import numpy as np
 
+from reader.errors import InputError, counted
 from reader.system.arrays import Int32s, Int64s, offsets_of
-from reader.tokenization.given_texts import listed, listed_strings
+from reader.tokenization.given_texts import listed, listed_strings, shown
 from reader.tokenization.text_pieces import SpannedTokens, TextPieces
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -90,6 +92,10 @@ class Tokenizer:
         self.segmenter = "char" if isinstance(vocabulary, WordPieceVocabulary) else segmenter
         self._pieces = TextPieces(vocabulary, self.segmenter)
 
+    def __repr__(self) -> str:
+        case = "lower case" if self.vocabulary.lowercase else "cased"
+        return f"<Tokenizer: {self.vocabulary.kind}, {counted(len(self.vocabulary), 'token')}, {case}>"
+
     def encode(self, text: str) -> Encoding:
         """Return the tokens of a text: none if it is empty. Lone surrogates are dropped as in a corpus.
 
@@ -103,6 +109,14 @@ class Tokenizer:
         """Return the tokens of each text, as `encode` does. Many texts in one call take less time."""
         given = listed_strings(texts, "texts")
         return [encoding for group in _groups(given, len) for encoding in self._encode_texts(group)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return readable text for token IDs, with a space between words; raises InputError for what is no ID."""
+        tokens = listed(ids, "ids")
+        for i, token in enumerate(tokens):
+            if not isinstance(token, Integral) or not 0 <= int(token) < len(self.vocabulary):
+                raise InputError(f"ids[{i}]: {shown(token)}: give numbers from 0 to {len(self.vocabulary) - 1}")
+        return self.vocabulary.text(map(int, tokens))
 
     def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
         """Return the tokens of texts that are already split into words, such as sentences with one tag per word.

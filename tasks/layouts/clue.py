@@ -90,7 +90,7 @@ class C3:
             documents = read_json(path)
             if not isinstance(documents, list):
                 raise InputError(f"{path}: expected a list of [lines, questions, id]; this is not a file of C3")
-            for number, document in enumerate(documents):
+            for number, document in enumerate(documents, start=1):
                 yield from _document_rows(path, number, document, wanted.labelled)
 
 
@@ -106,7 +106,7 @@ def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> It
     lines, questions, document_id = document
     keys = {"question": "question", "choice": "options", **({"answer": "answer"} if labelled else {})}
     for index, question in enumerate(questions):
-        place = Place(path, part=f"document {number} (id {document_id}), question {index}")
+        place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
         missing = next((key for key in keys if not isinstance(question, dict) or key not in question), None)
         if missing is not None:
             yield BadRow(place, f"no {missing!r}")

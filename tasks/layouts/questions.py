@@ -139,7 +139,7 @@ def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
         yield BadRow(Place(path), f"expected an object with the lists {', '.join(keys)}, equally long")
         return
     for number, values in enumerate(zip(*lists, strict=True)):
-        place = Place(path, part=f"question {number}")
+        place = Place(path, part=f"question {number + 1}")
         row: dict[str, Any] = dict(zip(("question", "options", "answer"), values, strict=False))
         letter = row.get("answer", "A")
         if letter not in [*string.ascii_uppercase]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import paddle
 import pytest
-from ernie_gram.inference.ngram_attention import phrase_spans
 
 from ernie_gram import graph
 from ernie_gram.api import ExportedModel, Model
@@ -31,7 +30,6 @@ from reader.errors import InputError
 from reader.tokenization.vocabulary import MASK
 from tests.support import reference_model
 from tests.support.commands import python
-from tests.support.data_frames import FRAMES
 from tests.support.exported_models import random_model, random_sentence, run_with_executor
 from tests.support.model_folders import random_ids
 from tests.support.small_model import NGRAMS, TOKENS, config_of
@@ -183,43 +181,6 @@ def test_texts_and_pairs_get_vectors_and_offsets_whatever_the_batch() -> None:
             model.encode(["ba", text])
     with pytest.raises(InputError, match="has no prediction heads"):
         model.fill_mask("[MASK]")
-
-
-def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
-    model, frames = Model(made("explicit")), [frame({"ba": ["be"]}) for frame in FRAMES]
-    wrong: list[Any] = [("ba", "be", "bi"), ("ba",), 3, None, b"ba", {"ba": "be"}, Path("ba"), *frames]
-    for texts in ("ba be", *wrong[2:]):
-        for door in (model.encode, model.batch):
-            with pytest.raises(InputError, match=r"^texts: "):
-                door(texts)
-    assert model.encode([]) == []
-    with pytest.raises(InputError, match=r"^texts: must have at least one text"):
-        model.batch([])
-    for text in wrong:
-        with pytest.raises(InputError, match=r"^texts\[1\]: expected a text or a pair of texts, not "):
-            model.batch(["ba", text])
-        with pytest.raises(InputError, match=r"^expected a text or a pair of texts, not "):
-            model.attention(text)
-        with pytest.raises(InputError, match=r"^text is "):
-            model.fill_mask(text)
-        with pytest.raises(InputError, match=r"^phrases"):
-            phrase_spans(model.texts, "ba be", "ba" if isinstance(text, tuple) else text)
-    with pytest.raises(InputError, match=r"^texts\[1\]: text_b is not a text but 3$"):
-        model.encode(["ba", ("ba", 3)])  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize("empty", ["", " \n\u3000", "\u200b", "\u0301", "\x00", "\ufffd"])
-def test_an_empty_text_is_refused_in_every_door(empty: str) -> None:
-    model = Model(made("explicit"))
-    for encode in (model.encode, model.batch):
-        with pytest.raises(InputError, match=r"^texts\[1\]: text is empty$"):
-            encode(["ba", empty])
-    for call in (model.attention, model.fill_mask):
-        with pytest.raises(InputError, match=r"^text is empty$"):
-            call(empty)
-    for pair, name in (((empty, "ba"), "text_a"), (("ba", empty), "text_b")):
-        with pytest.raises(InputError, match=rf"^{name} is empty$"):
-            model.texts.encode(pair)
 
 
 @pytest.mark.parametrize("has_relative_position", [True, False])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ernie_gram.inference.ngram_attention import phrase_spans
 
 from ernie_gram.api import Model
 from reader.errors import InputError
 from tests.ernie_gram.test_api import made
+from tests.support.data_frames import FRAMES
 
 
 def test_a_pair_needs_two_sentence_types() -> None:
@@ -31,3 +34,40 @@ def test_numbers_must_be_whole_and_positive() -> None:
     assert len(model.encode(["ba", "be"], batch_size=one)) == 2  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^top: 2\.0: give a whole number from 1$"):
         model.fill_mask("[MASK]", top=2.0)  # type: ignore[arg-type]
+
+
+def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
+    model, frames = Model(made("explicit")), [frame({"ba": ["be"]}) for frame in FRAMES]
+    wrong: list[Any] = [("ba", "be", "bi"), ("ba",), 3, None, b"ba", {"ba": "be"}, Path("ba"), *frames]
+    for texts in ("ba be", *wrong[2:]):
+        for door in (model.encode, model.batch):
+            with pytest.raises(InputError, match=r"^texts: "):
+                door(texts)
+    assert model.encode([]) == []
+    with pytest.raises(InputError, match=r"^texts: must have at least one text"):
+        model.batch([])
+    for text in wrong:
+        with pytest.raises(InputError, match=r"^texts\[1\]: expected a text or a pair of texts, not "):
+            model.batch(["ba", text])
+        with pytest.raises(InputError, match=r"^expected a text or a pair of texts, not "):
+            model.attention(text)
+        with pytest.raises(InputError, match=r"^text is "):
+            model.fill_mask(text)
+        with pytest.raises(InputError, match=r"^phrases"):
+            phrase_spans(model.texts, "ba be", "ba" if isinstance(text, tuple) else text)
+    with pytest.raises(InputError, match=r"^texts\[1\]: text_b is not a text but 3$"):
+        model.encode(["ba", ("ba", 3)])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("empty", ["", " \n\u3000", "\u200b", "\u0301", "\x00", "\ufffd"])
+def test_an_empty_text_is_refused_in_every_door(empty: str) -> None:
+    model = Model(made("explicit"))
+    for encode in (model.encode, model.batch):
+        with pytest.raises(InputError, match=r"^texts\[1\]: text is empty$"):
+            encode(["ba", empty])
+    for call in (model.attention, model.fill_mask):
+        with pytest.raises(InputError, match=r"^text is empty$"):
+            call(empty)
+    for pair, name in (((empty, "ba"), "text_a"), (("ba", empty), "text_b")):
+        with pytest.raises(InputError, match=rf"^{name} is empty$"):
+            model.texts.encode(pair)

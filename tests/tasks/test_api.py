@@ -59,6 +59,10 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     paddle.disable_static()
     x = paddle.to_tensor([3.0], stop_gradient=False)
     model = FineTuned.load(run)
+    assert str(model.source) in repr(model)
+    assert TASKS[name].title in repr(model)
+    assert len(repr(model)) < 80 + len(str(model.source))
+    assert model.tokenizer.decode(model.tokenizer.encode("the cat").ids) == "the cat"
     y = x * x
     expected = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert model.predict(rows) == expected

@@ -25,6 +25,13 @@ def test_counts_agree_with_the_stream(corpus: Corpus) -> None:
     assert np.array_equal(corpus.token_counts, np.bincount(tokens, minlength=corpus.info.num_tokens))
 
 
+def test_it_has_a_length_and_is_shown_in_one_line(corpus: Corpus) -> None:
+    assert len(corpus) == len(list(corpus)) == corpus.info.documents > 1
+    assert repr(corpus).startswith(f"<Corpus {corpus.path}: ")
+    assert f"{len(corpus.units):,}" in repr(corpus)
+    assert "\n" not in repr(corpus)
+
+
 @pytest.mark.parametrize("name", ["units.bin", "documents.bin"])
 def test_a_file_that_becomes_shorter_while_it_is_in_use_is_an_error(built: Path, tmp_path: Path, name: str) -> None:
     """Reading beyond the end of a mapped file would kill the process with SIGBUS."""

@@ -136,3 +136,13 @@ def test_loading_a_damaged_lexicon_fails(built: Path, tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(InputError, match="no such lexicon"):
         Lexicon.load(path)
+
+
+def test_it_is_shown_in_one_line_and_holds_its_ngrams(built: Path) -> None:
+    lexicon = Lexicon.load(built / "lexicon.tsv")
+    assert lexicon.ngrams.text(3) in lexicon
+    assert "no such n-gram" not in lexicon
+    for other in (3, None, [lexicon.ngrams.text(3)]):
+        assert other not in lexicon
+    assert len(repr(lexicon)) < 80
+    assert f"{len(lexicon):,}" in repr(lexicon)

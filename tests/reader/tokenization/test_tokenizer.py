@@ -11,6 +11,7 @@ from pydoc_data.topics import topics
 import pytest
 
 from reader.corpus.units import UnitCutter
+from reader.errors import InputError
 from reader.tokenization import text_pieces, tokenizer
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
@@ -222,3 +223,18 @@ def test_ranges_of_tokens_and_characters_are_inverse() -> None:
     for empty in ((1, 1), (0, 3), (-1, 1)):
         with pytest.raises(ValueError, match="not a range of the 2 tokens"):
             encoding.characters_of(*empty)
+
+
+def test_tokens_become_readable_text(sentencepiece: SentencePieceVocabulary) -> None:
+    for each in (Tokenizer(WordPieceVocabulary([*SPECIAL_TOKENS, "the", "ca", "##t"])), Tokenizer(sentencepiece)):
+        ids = each.encode("the cat").ids
+        assert each.decode(ids) == each.decode(ids.tolist()) == each.decode(iter(ids)) == "the cat"
+        assert each.decode([]) == ""
+        for wrong in (-1, len(each.vocabulary), 1.0, "the", None, [1]):
+            with pytest.raises(InputError, match=r"^ids\[1\]: "):
+                each.decode([ids[0], wrong])  # type: ignore[list-item]
+        for given in ("the cat", 3, None):
+            with pytest.raises(InputError, match=r"^ids"):
+                each.decode(given)  # type: ignore[arg-type]
+        assert len(repr(each)) < 80
+        assert each.vocabulary.kind in repr(each)

@@ -101,7 +101,7 @@ def test_questions_of_test_files_have_an_id_and_no_answer(tmp_path: Path) -> Non
 def test_other_documents_are_bad_rows(tmp_path: Path, document: Any) -> None:
     [bad] = read(C3(), write_json(tmp_path / "t.json", [document]))
     assert isinstance(bad, BadRow)
-    assert str(bad.place).endswith("t.json, document 0")
+    assert str(bad.place).endswith("t.json, document 1")
 
 
 def test_a_missing_key_is_a_bad_row_and_other_json_is_refused(tmp_path: Path) -> None:

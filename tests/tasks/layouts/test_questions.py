@@ -156,7 +156,7 @@ def test_broken_files_and_answers_are_bad_rows(tmp_path: Path) -> None:
     assert "equally long" in lengths.reason
     assert isinstance(good, Row)
     assert isinstance(letter, BadRow)
-    assert str(letter.place).endswith("3.txt, question 1")
+    assert str(letter.place).endswith("3.txt, question 2")
     assert isinstance(other, BadRow)
 
 
