@@ -34,7 +34,6 @@ from reader.errors import InputError, counted, located
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import listed
-from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Model:
     Attributes:
         folder: the checkpoint or model folder that was read.
         notes: what was changed or left out while reading, one line each.
-        texts: the converter from text to token IDs.
+        texts: the converter from text to token IDs; tokenizer: the one that it uses.
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
             whether it reads pairs of texts (has_sentence_types).
@@ -68,16 +67,13 @@ class Model:
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
         self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
+        self.tokenizer = self.texts.tokenizer
         self._record, self._lexicon, self.head = record, record.lexicon, record.head
         self._shape = f"{counted(record.config.num_hidden_layers, 'layer')} of {record.config.hidden_size}"
 
     def __repr__(self) -> str:
-        sizes = (
-            self._shape,
-            counted(len(self.tokenizer.vocabulary), "token"),
-            counted(len(self._lexicon or ()), "n-gram"),
-        )
-        return f"<Model {self.folder}: {', '.join(sizes)}>"
+        tokens, ngrams = counted(len(self.texts.vocabulary), "token"), counted(len(self._lexicon or ()), "n-gram")
+        return f"<Model {self.folder}: {self._shape}, {tokens}, {ngrams}>"
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
@@ -89,11 +85,6 @@ class Model:
         return (
             ExportedModel(path, load_description(path)) if (path / DESCRIPTION).is_file() else Model(read_model(path))
         )
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of its training."""
-        return self.texts.tokenizer
 
     @property
     def units(self) -> UnitNames:
@@ -209,10 +200,10 @@ class Model:
             for i, row in enumerate(rows):
                 text, pooled = encoded[row], outputs["pooled"][i] if self.has_pooler else None
                 hidden = outputs["hidden"][i, : len(text)].copy()
-                of_text = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
-                found[row] = of_text if vectors is None else VECTORS[vectors](of_text)
+                each = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
+                found[row] = VECTORS[vectors](each) if vectors else each
         ordered = [found[row] for row in range(len(encoded))]
-        return ordered if vectors is None else np.stack(ordered)
+        return np.stack(ordered) if vectors else ordered
 
     def attention(self, text: Text, truncate: bool = False) -> TextAttention:
         """Return the attention weights of every layer and head for a text, or for a pair of texts, without dropout.
@@ -310,6 +301,7 @@ class ExportedModel(Model):
         self.texts = TextEncoder(
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
+        self.tokenizer = self.texts.tokenizer
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
         self.has_sentence_types = task.get("has_sentence_types", True)  # not in earlier versions
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))

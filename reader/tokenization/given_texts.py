@@ -28,7 +28,7 @@ def text_fault(value: Any, may_be_empty: bool = False) -> str | None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        return f"has half a character (a lone surrogate) at position {error.start}"
+        return f"is not UTF-8: it has half a character (a lone surrogate) at position {error.start}"
     return None
 
 
