@@ -23,13 +23,11 @@ def text_fault(value: Any, may_be_empty: bool = False) -> str | None:
     """Return what is wrong with a text, as a clause that follows its name; None if nothing is."""
     if not isinstance(value, str):
         return "is missing" if value is None else f"is not a text but {shown(value)}"
-    if not may_be_empty and not has_words(value):
-        return "is empty"
     try:
         value.encode()
     except UnicodeEncodeError as error:
         return f"is not UTF-8: it has half a character (a lone surrogate) at position {error.start}"
-    return None
+    return None if may_be_empty or has_words(value) else "is empty"
 
 
 def check_text(value: Any, name: str, may_be_empty: bool = False) -> None:

@@ -202,8 +202,10 @@ def test_what_pandas_makes_of_rows_is_read(tmp_path: Path) -> None:
     expected = model.predict(table)
     assert model.predict([row for _, row in table.iterrows()]) == expected
     assert model.predict(table.to_dict("records")) == expected
+    twice = table.rename(columns={"text_b": "text_a"})
+    twice["text_b"] = TEXTS
     with pytest.raises(InputError, match=r"^rows: .*text_a"):
-        model.predict(table.rename(columns={"text_b": "text_a"}))
+        model.predict(twice)
 
 
 @pytest.mark.parametrize("empty", ["", " ", "\u200b"])

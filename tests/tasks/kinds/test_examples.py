@@ -75,7 +75,7 @@ def test_a_row_without_gold_label_is_omitted_whatever_its_texts_are() -> None:
         ({"text_a": "a", "text_b": "", "label": "no"}, "text_b is empty"),
         ({"text_a": None, "label": "no"}, "text_a is missing"),
         ({"text_a": ["a"], "label": "no"}, "text_a is not a text"),
-        ({"text_a": "a\ud800", "label": "no"}, "text_a is not UTF-8 .* at position 1"),
+        ({"text_a": "a\ud800", "label": "no"}, "text_a is not UTF-8: .* at position 1"),
         ({"text_a": "a", "label": "no", "id": [1]}, "the id is not a text"),
         ({"text_a": "a", "label": "no", "id": True}, "the id is not a text but True"),
     ],
