@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ernie_gram.inference.ngram_attention import phrase_spans
 
 from ernie_gram.api import Model
 from reader.errors import InputError
@@ -53,8 +52,6 @@ def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
             model.attention(text)
         with pytest.raises(InputError, match=r"^text is "):
             model.fill_mask(text)
-        with pytest.raises(InputError, match=r"^phrases"):
-            phrase_spans(model.texts, "ba be", "ba" if isinstance(text, tuple) else text)
     with pytest.raises(InputError, match=r"^texts\[1\]: text_b is not a text but 3$"):
         model.encode(["ba", ("ba", 3)])  # type: ignore[list-item]
 
