@@ -63,7 +63,8 @@ def _visualdl_writer(output: Path) -> Any:
         # Imported here, because the import creates a folder in the home directory, which may fail.
         from visualdl import LogWriter
 
-        return LogWriter(logdir=str(output / "visualdl"), display_name=output.absolute().name)
+        # Without a name, VisualDL takes the folder's path. Two runs with one name would lose the curves of one.
+        return LogWriter(logdir=str(output / "visualdl"))
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         print_warning(f"no curves for VisualDL, which cannot write its files: {reason}")
@@ -102,7 +103,7 @@ class RunLog:
     """The log of one process. Only rank 0 writes.
 
     Records have a `kind` ("train" or "eval") and a `step`. When a run resumes, records of steps after its checkpoint
-    are removed from log.jsonl. In visualdl/ they remain, beside those of the repeated steps.
+    are removed from log.jsonl. The others are written again for VisualDL, which reads only the newest file of a folder.
     """
 
     def __init__(self, output: Path, writes: bool, visualdl: bool, start: int, max_steps: int) -> None:
@@ -118,6 +119,8 @@ class RunLog:
         write_atomically(output / LOG, "".join(json.dumps(record) + "\n" for record in kept))
         self._file = _AppendedFile(output / LOG)
         self._writer = _visualdl_writer(output) if visualdl else None
+        for record in kept:
+            self._draw(**record)
 
     def begin(self) -> None:
         """Start the clock of the time left: what came before, such as an evaluation, is not part of a step."""
@@ -133,6 +136,13 @@ class RunLog:
         if not self.writes:
             return
         self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+        self._draw(kind, step, **values)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
+        left = f"  left {self._time_left(step)}" if kind == "train" else ""
+        self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
+
+    def _draw(self, kind: str, step: int, **values: float) -> None:
+        """Add a record to the curves for VisualDL, if there are any."""
         if self._writer:
             try:
                 for name, value in values.items():
@@ -140,9 +150,6 @@ class RunLog:
             except OSError as error:
                 self._writer = None
                 print_warning(f"no more curves for VisualDL: {error}")
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
-        left = f"  left {self._time_left(step)}" if kind == "train" else ""
-        self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
 
     def _time_left(self, step: int) -> str:
         seconds = (time.monotonic() - self.began) / max(1, step - self.start) * (self.max_steps - step)

@@ -23,6 +23,27 @@ def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
     assert [record["step"] for record in read_log(tmp_path)] == [0, 0, 10, 10]
 
 
+def test_visualdl_reads_the_whole_curve_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from visualdl import LogReader
+    from visualdl.server.lib import get_logs, get_scalar
+
+    # A run that was resumed, and one whose folder has the same name.
+    for number, (parent, start) in enumerate((("a", 0), ("b", 0), ("a", 10))):
+        (tmp_path / parent / "model").mkdir(parents=True, exist_ok=True)
+        monkeypatch.setattr(time, "time", lambda number=number: 1e9 + number)  # it names the file
+        log = RunLog(tmp_path / parent / "model", True, visualdl=True, start=start, max_steps=20)
+        log.record("train", start + 10, {"loss": float(number)})
+        log.close()
+    reader = LogReader(str(tmp_path))
+    found = get_logs(reader, "scalar")
+    curves = {
+        Path(run).relative_to(tmp_path).as_posix(): [(step, value) for _, step, value in get_scalar(reader, run, *tags)]
+        for run, tags in zip(found["runs"], found["tags"], strict=True)
+        if str(tmp_path) in run
+    }
+    assert curves == {"a/model/visualdl": [(10, 0.0), (20, 2.0)], "b/model/visualdl": [(10, 1.0)]}
+
+
 def test_the_last_evaluation_is_the_newest_up_to_a_step(tmp_path: Path) -> None:
     records = [{"kind": kind, "step": step} for step in (0, 5, 9) for kind in ("eval", "train")]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
