@@ -12,11 +12,11 @@ from ernie_gram.reporting.charts import Reference, Series, chart
 from ernie_gram.reporting.markup import Cell, Html, breakable, element, folded, numeric, table
 from ernie_gram.reporting.numbers import MISSING, PERCENT, column
 from ernie_gram.reporting.runs import Group, ReportedRun, runs_of
-from ernie_gram.run.run_log import METERS, RATE
+from ernie_gram.run.run_log import LOSS_STEPS, METERS, RATE
 
 UNITS, NGRAMS, GENERATOR = "perplexity", "ngram_perplexity", "generator_ngram_perplexity"
 # The quantities in the log of training that are not terms of the loss.
-NO_TERMS = ("loss", "grad_norm", "learning_rate", "loss_scale", "skipped", "sent_bytes", *METERS)
+NO_TERMS = ("loss", "grad_norm", "learning_rate", "loss_scale", "skipped", "sent_bytes", LOSS_STEPS, *METERS)
 
 
 def evaluated(group: Group, name: str, first: bool = False) -> list[float]:

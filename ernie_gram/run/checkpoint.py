@@ -46,6 +46,7 @@ class State:
         config: the whole configuration as nested dicts.
         selection: the fields of selection.Progress, for a run that chooses the best evaluation.
         guard: the fields of loss_scale.GuardState, for a run that skips updates.
+        loss_sums: see step_values.loss_sums; empty in checkpoints of earlier versions.
     """
 
     step: int
@@ -55,6 +56,7 @@ class State:
     config: dict[str, Any]
     selection: dict[str, Any] = field(default_factory=dict)
     guard: dict[str, float] = field(default_factory=dict)
+    loss_sums: list[float] = field(default_factory=list)
 
 
 def save_safetensors(path: Path, arrays: Arrays, metadata: dict[str, str] | None = None) -> None:

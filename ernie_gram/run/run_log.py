@@ -17,6 +17,8 @@ LOG = "log.jsonl"
 # Names of the meters in training records, see training/meters.py.
 RATE, UTILISATION, WAIT, CPU = "sequences_per_second", "mfu", "feed_wait_share", "cpu_seconds_per_step"
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
+# In training records: the number of steps whose mean the loss and its terms are. Other values are of the last step.
+LOSS_STEPS = "loss_steps"
 METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 
 Record = dict[str, Any]

@@ -90,7 +90,7 @@ class LoopConfig:
             fine-tuning, which divides by length, less padding. null means no maximum. Like the number of processes, it
             decides which random numbers dropout and sampling draw, but neither the batches nor their masks, so a run
             may be resumed with another value.
-        log_every: steps between lines of the log.
+        log_every: steps between lines of the log; their losses are means over these steps.
         keep_checkpoints: number of newest checkpoints to keep; the best model of a fine-tuning is kept beside them.
         resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
             that has checkpoints; the path of a checkpoint continues from that one and removes newer ones,

@@ -23,7 +23,7 @@ from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import add_adamw, clip_by_global_norm
 from ernie_gram.training.recompute import recompute_layers
-from ernie_gram.training.step_values import add_step_values, not_finite
+from ernie_gram.training.step_values import add_loss_sums, add_step_values, not_finite
 from reader.batches.fields import Batch, Field
 
 
@@ -111,6 +111,8 @@ def build_training(
 ) -> Program:
     """Build a program that makes one update, and keeps `loss`, each term by its name, and `grad_norm`.
 
+    It also adds up `loss` and the terms over the steps.
+
     With several ranks it also keeps `sent_bytes`: what this rank sends to others in the step.
 
     The loss of a rank is its share of the loss of the whole batch: the sum over its rows, divided by the number of rows
@@ -182,8 +184,8 @@ def add_update(
     # The terms are exchanged together with the first gradients: that saves one exchange.
     (logged,), gradients, by_row = sum_gradients([gradient for _, gradient in pairs], [shares], world)
     norm = clip_by_global_norm(gradients, settings.max_grad_norm, guard and guard.loss_scale)
-    fetches = {"loss": logged[0], "grad_norm": norm}
-    fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
+    # `take_mean_losses` takes the first names.
+    fetches = {"loss": logged[0], **{term.name: logged[i + 1] for i, term in enumerate(terms)}, "grad_norm": norm}
     good = None
     if guard:
         good, state = guard.judge(logged[0], norm)
@@ -194,5 +196,6 @@ def add_update(
     updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, whole, strict=True)]
     add_adamw(updates, settings, rate_scale, good)
     # With a guard the values of every step are read, because the host says which update was skipped.
+    add_loss_sums(logged)
     add_step_values(fetches, paddle.zeros([], "bool") if guard else not_finite(logged[0], norm))
     return opened.finish(fetches)

@@ -1,7 +1,7 @@
 """Keep the logged values of a training step on the device until they are read, and tell whether training must stop.
 
 A fetch would make the host wait for the GPU at every step, and with another set of fetches Paddle would prepare the
-program a second time. So the program writes the values into one small variable.
+program a second time. So the program writes the values into one small variable, and adds up the losses in another.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import paddle
 
+from ernie_gram.run.run_log import LOSS_STEPS
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.variables import get_arrays, zeros
+from ernie_gram.training.variables import add_in_place, get_arrays, set_array, zeros
 
 Values = Mapping[str, float]
-# The name of the variable.
-STEP_VALUES = "step_values"
+# The names of the variables. The second has the sum of each loss, and the number of steps.
+STEP_VALUES, LOSS_SUMS = "step_values", "loss_sums"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,33 @@ def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) 
     scalars = paddle.stack([value.detach().astype("float32").reshape([]) for value in values.values()])
     new = paddle.concat([scalars, kept[-2:-1] + 1, must_stop.astype("float32").reshape([1])])
     paddle.assign(paddle.where(kept[-1:] > 0, kept, new), kept)
+
+
+def add_loss_sums(losses: paddle.Tensor) -> None:
+    """Add operations to the current program that add up the losses of each step; see `take_mean_losses`.
+
+    Args:
+        losses: float32 [L]. A step does not count unless all of them are finite.
+    """
+    new = paddle.concat([losses.detach(), paddle.ones([1])])
+    add_in_place(zeros(LOSS_SUMS, new.shape), paddle.where(paddle.isfinite(new).all(), new, paddle.zeros_like(new)))
+
+
+def take_mean_losses(names: Iterable[str]) -> dict[str, float]:
+    """Return the mean of each loss over the steps that count, and their number, and start anew.
+
+    Args:
+        names: of the losses; others may follow.
+    """
+    *sums, steps = loss_sums()
+    set_array(LOSS_SUMS, np.zeros(len(sums) + 1, np.float32))
+    means = {name: total / steps for name, total in zip(names, sums, strict=False)} if steps else {}
+    return {**means, LOSS_STEPS: int(steps)}
+
+
+def loss_sums() -> list[float]:
+    """Return the sums of the losses since `take_mean_losses`, and the number of steps."""
+    return get_arrays([LOSS_SUMS])[LOSS_SUMS].tolist()
 
 
 def not_finite(*values: paddle.Tensor) -> paddle.Tensor:

@@ -19,14 +19,21 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat
-from ernie_gram.run.run_log import RunLog
+from ernie_gram.run.run_log import LOSS_STEPS, RunLog
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
-from ernie_gram.training.step_values import logged_values, reason_to_stop, skip_message
+from ernie_gram.training.step_values import (
+    LOSS_SUMS,
+    logged_values,
+    loss_sums,
+    reason_to_stop,
+    skip_message,
+    take_mean_losses,
+)
 from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
@@ -105,6 +112,8 @@ class Trainer:
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
             self.progress = Progress(**state.selection)
+            if state.loss_sums:
+                set_arrays({LOSS_SUMS: np.array(state.loss_sums, np.float32)}, [LOSS_SUMS], source, self.world.place)
             if self.updater.skips and state.guard:
                 set_guard_state(state.guard, source, self.world.place)
             return []
@@ -162,9 +171,10 @@ class Trainer:
                 meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
-                    unshown = {"sent_bytes", *(measured.keys() - on_console(measured).keys())}
+                    unshown = {"sent_bytes", LOSS_STEPS, *(measured.keys() - on_console(measured).keys())}
                     rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
-                    self.log.record("train", self.step, logged_values(values) | rate | measured, unshown)
+                    means = take_mean_losses(values)
+                    self.log.record("train", self.step, logged_values(values) | means | rate | measured, unshown)
                 self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
@@ -299,6 +309,7 @@ class Trainer:
             config=self.job.config,
             selection=asdict(self.progress),
             guard=guard_state() if self.updater.skips else {},
+            loss_sums=loss_sums(),
         )
 
     def save(self) -> None:

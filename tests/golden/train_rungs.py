@@ -127,7 +127,7 @@ def train(folder: Path, output: Path, rung: str, more: list[str]) -> dict[str, A
     from safetensors.numpy import load_file
 
     from ernie_gram.pretrain import main as pretrain
-    from ernie_gram.run.run_log import METERS
+    from ernie_gram.run.run_log import LOSS_STEPS, METERS
 
     corpus = "token_corpus" if rung == "token" else "corpus"
     paths = [f"--paths.{key}={folder / value}" for key, value in (("corpus", corpus), ("held_out", "held_out"))]
@@ -136,7 +136,7 @@ def train(folder: Path, output: Path, rung: str, more: list[str]) -> dict[str, A
         run(pretrain, *config, *SETTINGS, *paths, f"--paths.output={output}", *more)
     records = [json.loads(line) for line in (output / "log.jsonl").read_text().splitlines()]
     for record in records:
-        for meter in METERS:
+        for meter in (LOSS_STEPS, *METERS):
             record.pop(meter, None)
     model = load_file(output / "step_12" / "model.safetensors")
     parameters = hashlib.sha256(b"".join(key.encode() + model[key].tobytes() for key in sorted(model)))

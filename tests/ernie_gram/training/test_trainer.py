@@ -26,7 +26,14 @@ from ernie_gram.run.run_log import METERS, read_log
 from ernie_gram.training import trainer as training
 from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.job import StartValues
-from ernie_gram.training.step_values import LastStep, add_step_values, not_finite, read_step_values
+from ernie_gram.training.step_values import (
+    LastStep,
+    add_loss_sums,
+    add_step_values,
+    not_finite,
+    read_step_values,
+    take_mean_losses,
+)
 from reader.errors import InputError
 from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain, trained_steps
@@ -68,6 +75,22 @@ def test_a_resumed_toy_job_equals_an_uninterrupted_one(train: Callable[..., str]
     assert all(np.array_equal(whole[name], parts[name]) for name in whole)
     training = [[r for r in records(tmp_path / name) if r["kind"] == "train"] for name in ("whole", "parts")]
     assert training[0] == training[1]
+
+
+def test_a_logged_loss_is_the_mean_of_the_steps_since_the_last_line(train: Callable[..., str], tmp_path: Path) -> None:
+    """Also if the run was stopped between two lines; its checkpoint has the part before it."""
+    train(tmp_path / "each", steps=25, log_every=1)
+    train(tmp_path / "some", steps=25, save_every=7)
+    before = records(tmp_path / "some")
+    logged = [record for record in before if record["kind"] == "train"]
+    assert [(record["step"], record["loss_steps"]) for record in logged] == [(10, 10), (20, 10), (25, 5)]
+    single = [record for record in records(tmp_path / "each") if record["kind"] == "train"]
+    for part, record in zip((single[:10], single[10:20], single[20:]), logged, strict=True):
+        for name in ("loss", "class"):
+            assert record[name] == pytest.approx(np.mean([each[name] for each in part]), rel=1e-6)
+        assert record["grad_norm"] == part[-1]["grad_norm"]
+    train(tmp_path / "some", steps=25, save_every=7, resume=str(tmp_path / "some" / "step_7"))
+    assert records(tmp_path / "some") == before
 
 
 def test_going_back_to_a_checkpoint_removes_newer_ones_and_partial_ones(
@@ -244,6 +267,21 @@ def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
             last = read_step_values(values)
             found.append((*last.values.values(), last.steps))
     assert found == [(0.5, 1.0, 1), (0.25, 2.0, 2), *[(0.125, np.inf, 3)] * 3]
+
+
+def test_steps_whose_losses_are_not_finite_are_not_part_of_the_mean() -> None:
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            add_loss_sums(paddle.static.data("losses", [2], "float32"))
+        executor.run(startup)
+        found = []
+        for steps in ([(1.0, 0.5), (np.nan, 0.5), (4.0, 1.0)], [(0.1, 0.2)], [(1.0, np.inf)]):
+            for losses in steps:
+                executor.run(main, feed={"losses": np.array(losses, np.float32)}, fetch_list=[])
+            found.append(take_mean_losses(["loss", "term", "grad_norm"]))
+    one = {"loss": float(np.float32(0.1)), "term": float(np.float32(0.2)), "loss_steps": 1}
+    assert found == [{"loss": 2.5, "term": 0.75, "loss_steps": 2}, one, {"loss_steps": 0}]
 
 
 def test_a_diverging_run_stops_with_an_error_that_names_the_step(built: Path, tmp_path: Path) -> None:
