@@ -12,8 +12,6 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import atomic_file
@@ -40,7 +38,7 @@ EVALUATIONS = {
 }
 # Fonts for what DejaVu Sans, which comes with Matplotlib, lacks.
 CHINESE_FONTS = re.compile("CJK|WenQuanYi|SimHei|SimSun|YaHei|PingFang|Heiti")
-# A curve of losses with at most this many points has a marker at each.
+# A curve with at most this many points has a marker at each.
 MAX_MARKED = 40
 DOTS_PER_INCH = 120
 # Letters without a font that a warning shows.
@@ -51,14 +49,6 @@ def _curve(records: list[Record], kind: str, value: str) -> tuple[list[int], lis
     """Return the steps and values of one quantity."""
     chosen = [record for record in records if record["kind"] == kind and value in record]
     return [record["step"] for record in chosen], [record[value] for record in chosen]
-
-
-def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list[float]]:
-    """Return running means over a tenth of the values, each at its last step, because single batches are noisy."""
-    width = max(1, len(values) // 10)
-    if not values:
-        return [], []
-    return steps[width - 1 :], np.lib.stride_tricks.sliding_window_view(values, width).mean(1).tolist()
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
@@ -145,7 +135,9 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     names = [output.absolute().name for output in outputs]
     for number, (output, name, records) in enumerate(zip(outputs, names, logs, strict=True)):
         color, label = f"C{number % 10}", name if names.count(name) == 1 else str(output)
-        _plot_loss(losses, records, label, color)
+        steps, values = _curve(records, "train", "loss")
+        # A single point has no line.
+        losses.plot(steps, values, marker="o" if len(steps) <= MAX_MARKED else "", color=color, label=label)
         for axes, (_, _, curves) in zip(evaluations, shown.values(), strict=True):
             for value, style, suffix in curves:
                 axes.plot(*_curve(records, "eval", value), style, color=color, label=label + suffix)
@@ -153,14 +145,6 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     for axes, (title, (what, scale, _)) in zip(evaluations, shown.items(), strict=True):
         set_step_axis(axes, title, what, scale)
     save_figure(figure, panels, target)
-
-
-def _plot_loss(axes: Axes, records: list[Record], name: str, color: str) -> None:
-    steps, losses = _curve(records, "train", "loss")
-    # A single point has no line.
-    marker = "o" if len(steps) <= MAX_MARKED else ""
-    axes.plot(*running_mean(steps, losses), marker=marker, color=color, label=name)
-    axes.plot(steps, losses, color=color, alpha=0.25, linewidth=1)
 
 
 def main() -> None:

@@ -30,14 +30,12 @@ class Series(NamedTuple):
         style: classes of CSS, which give its colour.
         points: step and value.
         best: the step of a point to be marked as the best one, or None.
-        is_marked: whether its points have markers if there are few.
     """
 
     label: str
     style: str
     points: Sequence[Point]
     best: float | None = None
-    is_marked: bool = True
 
 
 class Reference(NamedTuple):
@@ -184,7 +182,7 @@ def _curve(series: Series, x: _Axis, y: _Axis) -> Html:
     drawn = [element("path", class_="line", d=line, data_p=values, data_l=series.label)]
     for (step, value), (across, down) in zip(series.points, places, strict=True):
         is_best = step == series.best
-        if (series.is_marked and len(places) <= MAX_MARKED) or is_best:
+        if len(places) <= MAX_MARKED or is_best:
             what = element("title", f"{series.label}: {value:.6g} at step {exact(step)}{' (best)' if is_best else ''}")
             radius, style = (5, "best") if is_best else (2.2, "")
             drawn.append(element("circle", what, cx=f"{across:.1f}", cy=f"{down:.1f}", r=radius, class_=style))

@@ -123,7 +123,7 @@ def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
         title = ": ".join(key or (name,))
         lines = [Reference(constant, of_constant[key])] if key in of_constant else []
         charts.append(chart(f"{title}{',' + unit if unit else ''}", curves, lines, scale=scale))
-    charts.append(chart("Training loss (running mean)", curves_of(groups, "train", "loss", first, smooth=True)))
+    charts.append(chart("Training loss", curves_of(groups, "train", "loss", first)))
     charts.append(chart("Learning rate", curves_of(groups, "train", "learning_rate", first)))
     return [each for each in charts if each]
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import isfinite
 from statistics import median
 
-from ernie_gram.plot import running_mean
 from ernie_gram.pretraining.count_baselines import Perplexities
 from ernie_gram.reporting.charts import Reference, Series, chart
 from ernie_gram.reporting.markup import Cell, Html, breakable, element, folded, numeric, table
@@ -78,30 +77,20 @@ def _steps(group: Group) -> Cell:
 
 
 def curves_of(
-    groups: Sequence[Group],
-    kind: str,
-    name: str,
-    first: int = 0,
-    smooth: bool = False,
-    style: str = "",
-    suffix: str = "",
+    groups: Sequence[Group], kind: str, name: str, first: int = 0, style: str = "", suffix: str = ""
 ) -> list[Series]:
     """Return a curve for each run that has a quantity; runs of a group have the same colour.
 
     Args:
         first: number of the colour of the first group.
-        smooth: whether to take running means.
         style, suffix: added to the classes of CSS and to the labels.
     """
     series = []
     for number, group in enumerate(groups, first):
         for run in group.runs:
             points = run.values(kind, name)
-            if smooth and points:
-                steps, values = zip(*points, strict=True)
-                points = list(zip(*running_mean(list(steps), list(values)), strict=True))
             if points:
-                series.append(Series(run.name + suffix, f"c{number} {style}".strip(), points, is_marked=not smooth))
+                series.append(Series(run.name + suffix, f"c{number} {style}".strip(), points))
     return series
 
 
@@ -123,19 +112,18 @@ def training_charts(groups: Sequence[Group]) -> list[Html]:
     terms_of = [[name for name in run.names("train") if name not in NO_TERMS] for run in runs_of(groups)]
     terms = dict.fromkeys(name for terms in terms_of for name in terms)
     has_several = any(len(terms) > 1 for terms in terms_of)
-    shown = [chart("Training loss (running mean)", curves_of(groups, "train", "loss", smooth=True))]
+    shown = [chart("Training loss", curves_of(groups, "train", "loss"))]
     for name in terms if has_several else ():
-        shown.append(chart(f"Loss term {name} (running mean)", curves_of(groups, "train", name, smooth=True)))
+        shown.append(chart(f"Loss term {name}", curves_of(groups, "train", name)))
     shown.append(chart("Learning rate", curves_of(groups, "train", "learning_rate")))
     return [each for each in shown if each]
 
 
 def other_charts(groups: Sequence[Group]) -> Html:
     """Return the charts of gradients and speed, folded; "" without any."""
-    wanted = {"grad_norm": "Norm of the gradient (running mean)", RATE: "Sequences per second (running mean)"}
+    wanted = {"grad_norm": "Norm of the gradient", RATE: "Sequences per second"}
     charts = [
-        chart(title, curves_of(groups, "train", name, smooth=True), is_log=name == "grad_norm")
-        for name, title in wanted.items()
+        chart(title, curves_of(groups, "train", name), is_log=name == "grad_norm") for name, title in wanted.items()
     ]
     found = [each for each in charts if each]
     return folded("Gradients and speed", element("div", *found, class_="charts")) if found else Html("")

@@ -73,7 +73,7 @@ def take_mean_losses(names: Iterable[str]) -> dict[str, float]:
         names: of the losses; others may follow.
     """
     *sums, steps = loss_sums()
-    set_array(LOSS_SUMS, np.zeros(len(sums) + 1, np.float32))
+    set_loss_sums([0.0] * (len(sums) + 1))
     means = {name: total / steps for name, total in zip(names, sums, strict=False)} if steps else {}
     return {**means, LOSS_STEPS: int(steps)}
 
@@ -81,6 +81,11 @@ def take_mean_losses(names: Iterable[str]) -> dict[str, float]:
 def loss_sums() -> list[float]:
     """Return the sums of the losses since `take_mean_losses`, and the number of steps."""
     return get_arrays([LOSS_SUMS])[LOSS_SUMS].tolist()
+
+
+def set_loss_sums(sums: list[float]) -> None:
+    """Set what `loss_sums` returns, such as that of a checkpoint."""
+    set_array(LOSS_SUMS, np.array(sums, np.float32))
 
 
 def not_finite(*values: paddle.Tensor) -> paddle.Tensor:

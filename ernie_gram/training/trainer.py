@@ -20,20 +20,13 @@ from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.run.run_log import LOSS_STEPS, RunLog
+from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
-from ernie_gram.training.step_values import (
-    LOSS_SUMS,
-    logged_values,
-    loss_sums,
-    reason_to_stop,
-    skip_message,
-    take_mean_losses,
-)
 from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
@@ -113,7 +106,7 @@ class Trainer:
             self.step, self.consumed = state.step, state.consumed
             self.progress = Progress(**state.selection)
             if state.loss_sums:
-                set_arrays({LOSS_SUMS: np.array(state.loss_sums, np.float32)}, [LOSS_SUMS], source, self.world.place)
+                step_values.set_loss_sums(state.loss_sums)
             if self.updater.skips and state.guard:
                 set_guard_state(state.guard, source, self.world.place)
             return []
@@ -173,8 +166,8 @@ class Trainer:
                     measured = meters.take(batch_size)
                     unshown = {"sent_bytes", LOSS_STEPS, *(measured.keys() - on_console(measured).keys())}
                     rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
-                    means = take_mean_losses(values)
-                    self.log.record("train", self.step, logged_values(values) | means | rate | measured, unshown)
+                    logged = step_values.logged_values(values) | step_values.take_mean_losses(values)
+                    self.log.record("train", self.step, logged | rate | measured, unshown)
                 self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
@@ -220,7 +213,7 @@ class Trainer:
         Raises InputError, on all ranks, if training must stop after this step or an earlier one.
         """
         last = self.updater.read()
-        step, reason = self.log.start + last.steps, reason_to_stop(last.values, self.job.trainer)
+        step, reason = self.log.start + last.steps, step_values.reason_to_stop(last.values, self.job.trainer)
         if reason:
             saved = self._last_checkpoint()
             raise InputError(
@@ -228,7 +221,7 @@ class Trainer:
                 "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"
             )
         if last.values.get("skipped_in_a_row") and step > self._said_skipped:
-            self.log.say(skip_message(step, last.values))
+            self.log.say(step_values.skip_message(step, last.values))
             self._said_skipped = step
         return last.values
 
@@ -309,7 +302,7 @@ class Trainer:
             config=self.job.config,
             selection=asdict(self.progress),
             guard=guard_state() if self.updater.skips else {},
-            loss_sums=loss_sums(),
+            loss_sums=step_values.loss_sums(),
         )
 
     def save(self) -> None:

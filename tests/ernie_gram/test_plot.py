@@ -10,7 +10,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ernie_gram.plot import main, new_figure, plot_runs, running_mean, write_figure
+from ernie_gram.plot import main, new_figure, plot_runs, write_figure
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from tests.support.commands import assert_one_line_error, call
@@ -27,15 +27,6 @@ def saved(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return figures
 
 
-def test_running_means_are_those_of_their_values_also_after_a_spike() -> None:
-    values = [*map(float, range(30)), 1e18, *[1.0] * 30]
-    steps, means = running_mean([*range(100, 161)], values)
-    assert steps == [*range(105, 161)]
-    assert means == pytest.approx([sum(values[i - 5 : i + 1]) / 6 for i in range(5, 61)])
-    assert running_mean([7], [2.0]) == ([7], [2.0])
-    assert running_mean([], []) == ([], [])
-
-
 def test_a_resumed_run_is_plotted_in_the_format_of_the_ending(tmp_path: Path, saved: list[Figure]) -> None:
     log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
     for step in (0, 10, 20):
@@ -48,8 +39,7 @@ def test_a_resumed_run_is_plotted_in_the_format_of_the_ending(tmp_path: Path, sa
         plot_runs([tmp_path], tmp_path / f"curve.{ending}")
         assert (tmp_path / f"curve.{ending}").read_bytes().startswith(beginning)
     losses, perplexity = saved[0].axes
-    # A line of running means, here over one value, and one of the values.
-    assert [line.get_xydata().tolist() for line in losses.lines] == [[[0, 5], [10, 4]]] * 2
+    assert [line.get_xydata().tolist() for line in losses.lines] == [[[0, 5], [10, 4]]]
     assert {line.get_label(): line.get_xydata().tolist() for line in perplexity.lines} == {
         f"{tmp_path.name}: units": [[0, 100], [10, 90]],
         f"{tmp_path.name}: n-grams": [[0, 200], [10, 190]],

@@ -192,7 +192,7 @@ def test_runs_that_differ_in_the_seed_share_a_row_and_settings_that_differ_come_
     differing = page.table_with("setting", "explicit", "contiguous")
     assert [row[0] for row in differing.rows] == ["setting", "seed", "objective.masking"]
     assert differing.row("seed") == {"setting": "seed", "explicit": "1, 2", "contiguous": "1, 2"}
-    assert {*curves(page)["Training loss (running mean)"]} == {folder.name for folder in folders}
+    assert {*curves(page)["Training loss"]} == {folder.name for folder in folders}
     assert len(page.attributes("input")) == 2
     assert done.stderr == ""
 

@@ -55,10 +55,10 @@ def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
         folders.append(folder)
     page, _ = report(tmp_path, *folders)
     assert (tmp_path / "report.html").stat().st_size < 300_000
-    points = curves(page)["Loss term rtd (running mean)"]["run0"].split()
+    points = curves(page)["Loss term rtd"]["run0"].split()
     assert (len(points), points[-1]) == (150, "99950:1.23457")
     terms = {title for title in curves(page) if title.startswith("Loss term")}
-    assert terms == {f"Loss term {name} (running mean)" for name in ("coarse", "fine", "generator", "rtd")}
+    assert terms == {f"Loss term {name}" for name in ("coarse", "fine", "generator", "rtd")}
 
 
 def test_the_models_of_a_study_are_its_runs(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [f"note: {line}" for line in expected]
     assert all(line in page.text for line in expected)
     assert page.table_with("steps", "units, end").row("run")["units, end"] == "50"
-    assert {*curves(page)["Training loss (running mean)"]} == {"run", "trained"}
+    assert {*curves(page)["Training loss"]} == {"run", "trained"}
 
 
 def test_evaluations_on_different_text_are_noted(tmp_path: Path) -> None:
