@@ -1,12 +1,13 @@
 """Package metadata. The settings of development tools are in pyproject.toml."""
 
 from pathlib import Path
+from runpy import run_path
 
 from setuptools import find_packages, setup
 
 setup(
     name="ernie-gram",
-    version="0.2.0",
+    version=run_path(str(Path(__file__).with_name("reader") / "__init__.py"))["__version__"],
     description="ERNIE-Gram: pre-training with explicitly n-gram masked language modelling, on PaddlePaddle",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from reader import __version__ as __version__
+
 if TYPE_CHECKING:
     from ernie_gram.api import Model as Model
     from ernie_gram.api import Vectors as Vectors

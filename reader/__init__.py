@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer as Tokenizer
     from reader.tokenization.vocabulary_file import load_vocabulary as load_vocabulary
 
+# The version of the project; setup.py reads it here.
+__version__ = "0.2.0"
 _HOMES = {
     "Corpus": "reader.corpus.memmap",
     "InputError": "reader.errors",

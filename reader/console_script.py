@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from reader import __version__
 from reader.commands import interrupts_end_at_once, run_command
 
 PROGRAM = "ernie-gram"
@@ -66,6 +67,9 @@ def main() -> None:
 
                 write_or_drop(sys.stdout)
             return
+        if name == "--version":
+            print(f"{PROGRAM} {__version__}")
+            return
         if name not in MODULES:
             # Imported late, because only this error needs it.
             from difflib import get_close_matches
@@ -87,7 +91,11 @@ def main() -> None:
 def usage() -> str:
     """Return the list of the commands, with a line for each."""
     width = max(map(len, MODULES))
-    lines = [f"usage: {PROGRAM} COMMAND ...", "", f"{PROGRAM} COMMAND --help explains a command."]
+    lines = [
+        f"usage: {PROGRAM} COMMAND ...",
+        "",
+        f"{PROGRAM} COMMAND --help explains a command, {PROGRAM} --version prints the version.",
+    ]
     for topic, commands in TOPICS.items():
         lines += ["", f"{topic}:", *(f"  {name:{width}}  {what}" for name, (_, what) in commands.items())]
     return "\n".join(lines)

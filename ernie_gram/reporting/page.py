@@ -10,7 +10,7 @@ from ernie_gram.reporting.charts import legend
 from ernie_gram.reporting.experiments import results_tables
 from ernie_gram.reporting.finetuning_part import finetuning_tables, score_charts, score_table
 from ernie_gram.reporting.lexicon_part import lexicon_part
-from ernie_gram.reporting.markup import Cell, Html, breakable, element, joined, section, table
+from ernie_gram.reporting.markup import Cell, Html, breakable, element, folded, joined, section, table
 from ernie_gram.reporting.model_parts import model_parts
 from ernie_gram.reporting.pretraining_part import final_table, other_charts, perplexity_charts, training_charts
 from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped, runs_of
@@ -64,6 +64,7 @@ def page(
         element("nav", *links) if len(links) > 1 else "",
         element("div", *(element("p", note) for note in notes), class_="notes") if notes else "",
         _runs_table(runs) if runs else "",
+        _starts_table(runs),
         *(section(name, f"s{number}", part) for number, (name, part) in enumerate(parts.items())),
         element("script", Html(SCRIPT)),
     ]
@@ -98,6 +99,14 @@ def _runs_table(runs: Sequence[ReportedRun]) -> Html:
         rows.append([breakable(run.name), *short, seed, Cell(breakable(str(start or "random weights")), style="path")])
     head = ["run", "what", "state", Cell("seed", style="n"), "starts from"]
     return element("details", element("summary", counted(len(runs), "run")), table(head, rows), open=len(runs) <= 8)
+
+
+def _starts_table(runs: Sequence[ReportedRun]) -> Html | str:
+    """Return a folded table of the starts of the runs; "" without any."""
+    found = [(run.name, start) for run in runs for start in run.starts]
+    columns = list(dict.fromkeys(key for _, start in found for key in start))
+    rows = [[breakable(name), *(breakable(str(start.get(key, ""))) for key in columns)] for name, start in found]
+    return folded("Where the results come from", table(["run", *columns], rows)) if rows else ""
 
 
 def _pretraining(groups: Sequence[Group], given: Counts | None, examples: int, notes: list[str]) -> Html:

@@ -14,7 +14,7 @@ from ernie_gram.config.loading import flatten, read_yaml
 from ernie_gram.experiments.planned_run import FINETUNED, MODELS, RESULTS, recorded_runs
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
-from ernie_gram.run.run_log import LOG, Record, is_record, read_json_lines
+from ernie_gram.run.run_log import LOG, STARTS, Record, is_record, read_json_lines
 from reader.errors import InputError
 from reader.system.atomic_files import sha256_of
 from reader.text.input_files import CORPUS_INFO
@@ -36,6 +36,7 @@ class ReportedRun:
         result: of result.json; empty for pre-training, and until a fine-tuning has ended.
         held_out: the description of the held-out corpus; empty without one.
         vocabulary: SHA-256 of the vocabulary's file, "" without one.
+        starts: see run_log.record_start; empty for a run of an earlier version.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ReportedRun:
     result: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, Any] = field(default_factory=dict)
     vocabulary: str = ""
+    starts: Sequence[dict[str, Any]] = ()
 
     @property
     def task(self) -> str:
@@ -147,6 +149,7 @@ def _read_run(folder: Path, name: str, notes: list[str]) -> ReportedRun | None:
         _read_object(folder / RESULT),
         _read_object(folder / HELD_OUT),
         _digest_of_vocabulary(folder),
+        read_json_lines(folder / STARTS)[0],
     )
     if not run.evaluations:
         notes.append(f"{folder}: no evaluations in its log, so only its training is shown")

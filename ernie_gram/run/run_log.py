@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Collection
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from reader import __version__
 from reader.errors import print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
+from reader.system.installation import commit
+from reader.system.processes import available_cores
 
-LOG = "log.jsonl"
+# STARTS has an object for each start of the run: where its results come from.
+LOG, STARTS = "log.jsonl", "starts.jsonl"
 # Names of the meters in training records, see training/meters.py.
 RATE, UTILISATION, WAIT, CPU = "sequences_per_second", "mfu", "feed_wait_share", "cpu_seconds_per_step"
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
@@ -57,6 +64,23 @@ def last_evaluation(output: Path, max_step: int | None = None) -> Record | None:
     """Return the newest evaluation of a run, at or before `max_step` if it is given; None if there is none yet."""
     found = (record for record in reversed(read_log(output)) if record["kind"] == "eval")
     return next((record for record in found if max_step is None or record["step"] <= max_step), None)
+
+
+def record_start(output: Path, step: int, paddle: str, device: str) -> None:
+    """Append to STARTS when, where, by which versions and with which command a run is started, from a step on."""
+    started = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "step": step,
+        "command": f"{sys.argv[0]} {shlex.join(sys.argv[1:])}",
+        "version": __version__,
+        "commit": commit(),
+        "paddle": paddle,
+        "device": device,
+        "processor": processor_name(read_cpuinfo()),
+        "cores": available_cores(),
+    }
+    with (output / STARTS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(started) + "\n")
 
 
 def _visualdl_writer(output: Path) -> Any:

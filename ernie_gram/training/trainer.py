@@ -19,7 +19,7 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat
-from ernie_gram.run.run_log import LOSS_STEPS, RunLog
+from ernie_gram.run.run_log import LOSS_STEPS, RunLog, record_start
 from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
@@ -61,6 +61,7 @@ class Trainer:
         messages = self._initialise()
         if world.is_first:
             checkpoint.remove_beyond(job.folder, self.step)
+            record_start(job.folder, self.step, paddle.__version__, str(world.place))
         self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
         for message in (*kernels_used(job.optimizer.precision), *messages):

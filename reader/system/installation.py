@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from reader.errors import InputError, similar
@@ -12,6 +14,20 @@ PACKAGES = Path(__file__).resolve().parents[2]
 # In a wheel, conf/ is a folder of ernie_gram (see setup.py).
 _IN_WHEEL = PACKAGES / "ernie_gram" / "conf"
 CONF = _IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGES / "conf"
+
+
+def commit() -> str:
+    """Return the commit of the checkout with this code, with "-dirty" if tracked files differ; "" without a checkout.
+
+    site-packages may be inside of the checkout of another project.
+    """
+    if not (PACKAGES / ".git").exists():
+        return ""
+    command = ["git", "--no-optional-locks", "-C", str(PACKAGES), "describe", "--always", "--abbrev=40", "--dirty"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        # Without tags, the name of a commit is its hash.
+        return subprocess.run([*command, "--exclude=*"], capture_output=True, text=True, timeout=20).stdout.strip()
+    return ""
 
 
 def settings_file(path: Path) -> Path:

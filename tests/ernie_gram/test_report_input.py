@@ -70,6 +70,17 @@ def test_the_models_of_a_study_are_its_runs(tmp_path: Path) -> None:
     assert set(curves(page)["Held-out perplexity, all masked units"]) == {"explicit_1", "token_1"}
 
 
+def test_the_page_says_where_each_run_comes_from(tmp_path: Path) -> None:
+    run, earlier = (made_run(tmp_path / name, perplexities(50.0, 60.0)) for name in ("run", "earlier"))
+    starts = [{"step": step, "commit": f"abc{step}", "command": "pretrain <&>"} for step in (0, 10)]
+    (run / "starts.jsonl").write_text("".join(json.dumps(start) + "\n" for start in starts))
+    page, _ = report(tmp_path, run, earlier)
+    rows = page.table_with("commit", "command").rows
+    assert rows[1:] == [["run", str(step), f"abc{step}", "pretrain <&>"] for step in (0, 10)]
+    page, _ = report(tmp_path, earlier)
+    assert "Where the results come from" not in page.text
+
+
 def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
     with (run / "log.jsonl").open("a") as log:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ernie_gram
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.console_script import MODULES, TOPICS, main
@@ -66,6 +67,18 @@ def test_every_command_is_in_the_list_with_one_line() -> None:
             assert [line.split(maxsplit=1)[1] for line in lines if line.startswith(f"  {name} ")] == [what]
     assert max(map(len, lines)) <= 100
     assert call(main).stdout == shown
+
+
+def test_the_version_is_the_same_everywhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ernie-gram", "--version"])
+    main()
+    assert capsys.readouterr().out == f"ernie-gram {ernie_gram.__version__}\n"
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [ernie_gram.__version__]
 
 
 def test_the_list_imports_nothing_but_the_console_script() -> None:

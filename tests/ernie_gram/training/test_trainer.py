@@ -6,10 +6,13 @@ Most tests use a toy job, which shows that the loop does not depend on pre-train
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +22,12 @@ import numpy as np
 import paddle
 import pytest
 
+import ernie_gram
 from ernie_gram.distributed import collectives
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_log import METERS, read_log
+from ernie_gram.run.run_log import METERS, STARTS, read_json_lines, read_log
 from ernie_gram.training import trainer as training
 from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.job import StartValues
@@ -35,6 +40,7 @@ from ernie_gram.training.step_values import (
     take_mean_losses,
 )
 from reader.errors import InputError
+from reader.system.installation import commit
 from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain, trained_steps
 from tests.support.static_programs import fresh_scope
@@ -91,6 +97,26 @@ def test_a_logged_loss_is_the_mean_of_the_steps_since_the_last_line(train: Calla
         assert record["grad_norm"] == part[-1]["grad_norm"]
     train(tmp_path / "some", steps=25, save_every=7, resume=str(tmp_path / "some" / "step_7"))
     assert records(tmp_path / "some") == before
+
+
+def test_every_start_of_a_run_is_recorded_with_what_it_was_made_by(
+    train: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ernie-gram pretrain", "--paths.output", "my run"])
+    for last in (2, 4):
+        train(tmp_path, steps=last)
+    starts, others = read_json_lines(tmp_path / STARTS)
+    assert others == []
+    assert [start["step"] for start in starts] == [0, 2]
+    for start in starts:
+        assert start["command"] == "ernie-gram pretrain --paths.output 'my run'"
+        assert start["version"] == ernie_gram.__version__
+        assert start["commit"] == commit()
+        assert start["paddle"] == paddle.__version__
+        assert start["device"] == "Place(cpu)"
+        assert start["processor"] == processor_name(read_cpuinfo())
+        assert start["cores"] == len(os.sched_getaffinity(0))
+        assert datetime.now(timezone.utc) - datetime.fromisoformat(start["date"]) < timedelta(hours=1)
 
 
 def test_going_back_to_a_checkpoint_removes_newer_ones_and_partial_ones(
