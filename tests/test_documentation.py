@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from ernie_gram.config.loading import flatten
 from reader.console_script import MODULES
+from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
 from tests.support.import_graph import PACKAGES
 
@@ -116,3 +119,11 @@ def test_the_readme_names_the_python_versions_that_the_package_accepts() -> None
     first, last = int(found[1]), int(found[2]) - 1
     for page in ("README.md", "Makefile"):
         assert f"Python 3.{first} to 3.{last}" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_options_of_the_page_on_fine_tuning_are_settings() -> None:
+    options = set(
+        re.findall(r"--((?:[a-z]+\.)+[a-z_]+)", (ROOT / "docs" / "fine_tuning.md").read_text(encoding="utf-8"))
+    )
+    assert len(options) > 20
+    assert options - flatten(asdict(FinetuneConfig())).keys() == set()
