@@ -6,6 +6,7 @@ import argparse
 import difflib
 import io
 import os
+import reprlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,9 +14,16 @@ from typing import NoReturn
 
 from reader.system.console import write_or_drop
 
+MAX_MESSAGE = 2000  # characters of an error, a note or a warning; it may quote a file of any content
+_shortened = reprlib.Repr()
+_shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 1, 100, 100
+
 
 class InputError(Exception):
     """The input is invalid. The message names the file, line or key, and says what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_cut(message))
 
 
 class SystemRefusedError(InputError):
@@ -74,8 +82,7 @@ def one_line_errors(main: Callable[[], None]) -> None:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
-    write_or_drop(sys.stderr, f"error: {' '.join(message.split())}\n")
+    _print_line(f"error: {message}")
 
 
 def last_error_in(printed: str) -> str:
@@ -88,7 +95,7 @@ def last_error_in(printed: str) -> str:
 
 def print_note(message: str) -> None:
     """Print what the user should know although nothing failed, as one line on standard error."""
-    write_or_drop(sys.stderr, f"note: {' '.join(message.split())}\n")
+    _print_line(f"note: {message}")
 
 
 def print_warning(message: str) -> None:
@@ -98,7 +105,23 @@ def print_warning(message: str) -> None:
     """
     if os.environ.get("NO_WARNINGS") == "1":
         return
-    write_or_drop(sys.stderr, f"warning: {' '.join(message.split())}\n")
+    _print_line(f"warning: {message}")
+
+
+def _print_line(message: str) -> None:
+    # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
+    write_or_drop(sys.stderr, f"{' '.join(_cut(message).split())}\n")
+
+
+def _cut(message: str) -> str:
+    """Return a message without its middle if it is too long; its beginning names the file, its end says what to do."""
+    kept = MAX_MESSAGE // 2
+    return message if len(message) <= MAX_MESSAGE else f"{message[:kept]} ... {message[-kept:]}"
+
+
+def quoted(value: object) -> str:
+    """Return a value of a file for an error message: without line breaks, and shortened if it is long or nested."""
+    return _shortened.repr(value)
 
 
 def similar(name: object, known: Iterable[object]) -> str:

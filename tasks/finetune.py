@@ -28,10 +28,11 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import print_warning
+from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
 from reader.system.progress import progress
+from reader.system.untrusted_text import json_value, limited_text
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
 from tasks.training.checks import equal_predictions
@@ -117,8 +118,8 @@ def finetune(run: Run) -> dict[str, Any]:
 
 def _times_of(path: Path) -> dict[str, Any]:
     """Return the steps and seconds in the result of an earlier process; nothing if there is none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        result = json.loads(path.read_text(encoding="utf-8"))
+    with suppress(InputError, OSError, ValueError, KeyError, TypeError):
+        result = json_value(limited_text(path))
         return {"steps": dict(result["steps"]), "seconds": dict(result["seconds"])}
     return {}
 

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ernie_gram.config.loading import flatten, read_tree, read_yaml
+from ernie_gram.config.loading import flatten, read_tree
 from ernie_gram.distributed.launcher import ENVIRONMENT, launch
 from reader.errors import InputError, OneLineParser
 from reader.system.installation import settings_file
+from reader.system.untrusted_text import read_yaml
 from tasks.reading.data_option import data_folder
 from tasks.registry.task_file import CONFIG, settings_of
 from tasks.training.config import FinetuneConfig

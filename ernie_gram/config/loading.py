@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -22,6 +22,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 
 from reader.errors import InputError, OneLineParser, similar
 from reader.system.installation import settings_file
+from reader.system.untrusted_text import check_yaml, read_yaml
 
 Tree = dict[str, Any]
 Config = TypeVar("Config")
@@ -94,6 +95,11 @@ def _parse(
     """
     parser.add_class_arguments(config_type)
     flat = flatten(tree)
+    for key, value in flat.items():
+        try:
+            check_yaml(as_argument(value))
+        except ValueError as error:
+            raise InputError(f"{places.get(key, 'command line')}: {key}: {error}") from error
     settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
     try:
         parsed = parser.parse_args(settings)
@@ -166,37 +172,6 @@ def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
             raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
         tree = merged(read_tree(config_type, base_path, files), tree)
     files |= dict.fromkeys(own_keys, path)
-    return tree
-
-
-class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a key that is given twice. YAML forbids it, but PyYAML would take the last value."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        lines: dict[str, int] = {}
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                mark = key.start_mark
-                if key.value in lines:
-                    first = f"first in line {lines[key.value]}"
-                    raise InputError(f"{mark.name}, line {mark.line + 1}: {key.value} is given twice, {first}")
-                lines[key.value] = mark.line + 1
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: Path) -> Tree:
-    """Return the keys of a YAML file; raises InputError for other files, and for a key that is given twice."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            tree = yaml.load(file, _Loader)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the config: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"{path}: not YAML: {error}") from error
-    if tree is None:
-        return {}
-    if not isinstance(tree, dict):
-        raise InputError(f"{path}: expected `key: value` lines, found {type(tree).__name__}")
     return tree
 
 

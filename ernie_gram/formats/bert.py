@@ -6,6 +6,7 @@ ERNIE 1.0 (`model_type` "ernie") without task embeddings, because its network is
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from ernie_gram.formats.settings import (
     refuse_other_models,
     write_settings,
 )
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
     assembled,
@@ -31,7 +31,8 @@ from ernie_gram.formats.vocabularies import (
     vocabulary_obstacles,
     write_vocabulary,
 )
-from reader.errors import InputError
+from reader.errors import InputError, quoted
+from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -50,6 +51,8 @@ ADDED_TOKENS = "added_tokens.json"
 MAX_TOKENIZER_BYTES = 100_000_000
 # Added tokens that a note lists.
 MAX_LISTED = 5
+# A tab, a line break or half a character: what was written could not be read back.
+UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
 # Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
 _NORMALIZER_KEYS = {
     "lowercase": LOWERCASE,
@@ -177,6 +180,8 @@ def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> V
         raise InputError(f"{source}: continuing_subword_prefix is not ##; only BERT's own can be read")
     if any(type(number) is not int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
         raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
+    if unwritable := next(filter(UNWRITABLE.search, ids), None):
+        raise InputError(f"{source}: the token {quoted(unwritable)} cannot be a line of {VOCABULARY}")
     return WordPieceVocabulary(sorted(ids, key=ids.__getitem__), lowercase, source)
 
 

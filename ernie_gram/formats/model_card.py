@@ -14,6 +14,8 @@ import yaml
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS
 from ernie_gram.formats.model import Model, TrainingRecord
+from reader.errors import InputError
+from reader.system.untrusted_text import limited_text, yaml_value
 
 FILE_NAME = "README.md"
 FRONT_MATTER = "---"
@@ -55,11 +57,11 @@ def model_card(
 def licence_of(source: Path) -> str | None:
     """Return the licence in the front matter of the card in a model folder, or None."""
     try:
-        lines = (source / FILE_NAME).read_text(encoding="utf-8").splitlines()
+        lines = limited_text(source / FILE_NAME).splitlines()
         if not lines or lines[0] != FRONT_MATTER:
             return None
-        front = yaml.safe_load("\n".join(lines[1 : lines.index(FRONT_MATTER, 1)]))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        front = yaml_value("\n".join(lines[1 : lines.index(FRONT_MATTER, 1)]))
+    except (OSError, ValueError, InputError):
         return None
     found = front.get("license") if isinstance(front, dict) else None
     return found if isinstance(found, str) else None

@@ -20,13 +20,13 @@ from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary, write_vocabulary
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.system.untrusted_text import read_json
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 from reader.tokenization.vocabulary import Vocabulary
 

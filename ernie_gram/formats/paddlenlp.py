@@ -38,7 +38,6 @@ from ernie_gram.formats.paddlenlp_config import (
 )
 from ernie_gram.formats.parameters import load_parameters
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, write_settings
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
@@ -51,6 +50,7 @@ from ernie_gram.formats.vocabularies import (
 )
 from ernie_gram.model import exact_relative_position
 from reader.errors import InputError
+from reader.system.untrusted_text import read_json
 
 NAME = "paddlenlp"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"

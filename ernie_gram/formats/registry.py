@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
 from ernie_gram.formats.model import Model, Obstacle
-from ernie_gram.formats.untrusted.json_file import read_json
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.system.progress import progress
+from reader.system.untrusted_text import read_json
 
 FORMATS = (run_checkpoint.FORMAT, ours.FORMAT, upstream.STATIC, upstream.DYGRAPH, bert.FORMAT, paddlenlp.FORMAT)
 WRITTEN = tuple(each for each in FORMATS if each.write is not None)

@@ -16,7 +16,6 @@ from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, 
 from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import model_config
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
@@ -24,6 +23,7 @@ from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 

@@ -24,12 +24,12 @@ from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
 from ernie_gram.formats.parameters import HEAD_TRANSFORM, load_parameters
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
 from ernie_gram.formats.vocabularies import assembled, read_vocabulary, vocabulary_obstacles, write_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError
+from reader.system.untrusted_text import read_json
 
 CONFIG, PARAMS, WEIGHTS = "ernie_config.json", "params", "saved_weights.pdparams"
 LAYER_NORM_EPS = 1e-5

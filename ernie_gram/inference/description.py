@@ -16,6 +16,7 @@ from typing import Any
 
 from ernie_gram.run.checkpoint import CHECKSUMS, verify
 from reader.errors import InputError
+from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
 PROGRAM, PARAMETERS = "model.json", "model.pdiparams"
@@ -101,7 +102,7 @@ def load_description(folder: Path) -> Description:
     except InputError as error:
         raise InputError(f"{error}; export it again") from error
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = read_json(path)
         version = tree.pop("format_version")
         if version != FORMAT_VERSION:
             raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -16,6 +15,7 @@ import numpy as np
 
 from reader.errors import InputError, print_error
 from reader.system.progress import Phase, progress
+from reader.system.untrusted_text import json_value
 
 # Texts are sorted by length within this number of batches, so that a batch has little padding.
 BATCHES_PER_WINDOW = 16
@@ -111,8 +111,8 @@ def json_request(name: str, line: bytes) -> Request:
     Raises InputError if it is not one.
     """
     try:
-        record = json.loads(decoded(line))
-    except (ValueError, RecursionError) as error:
+        record = json_value(decoded(line))
+    except ValueError as error:
         raise InputError(f"not JSON: {error}") from error
     if not isinstance(record, dict):
         raise InputError(f"expected a JSON object, found {type(record).__name__}")

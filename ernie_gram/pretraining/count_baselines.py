@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ernie_gram.config.loading import load_config, read_yaml
+from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import feeders, is_same_corpus
 from ernie_gram.pretraining.sizes import log_frequencies
@@ -32,6 +32,7 @@ from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError, OneLineParser
 from reader.system.arrays import Float64s, Int64s
 from reader.system.progress import progress
+from reader.system.untrusted_text import read_yaml
 
 # Units whose pairs are counted together.
 BLOCK = 1 << 26

@@ -10,13 +10,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from ernie_gram.config.loading import flatten, read_yaml
+from ernie_gram.config.loading import flatten
 from ernie_gram.experiments.planned_run import FINETUNED, MODELS, RESULTS, recorded_runs
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
 from ernie_gram.run.run_log import LOG, STARTS, Record, is_record, read_json_lines
 from reader.errors import InputError
 from reader.system.atomic_files import sha256_of
+from reader.system.untrusted_text import read_json, read_yaml
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import vocabulary_in
 

@@ -25,6 +25,7 @@ from safetensors.numpy import load_file, save_file
 
 from reader.errors import InputError, SystemRefusedError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
+from reader.system.untrusted_text import is_file_name, json_value, limited_text
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 FILES = (MODEL, OPTIMIZER, STATE)
@@ -159,9 +160,9 @@ def verify(path: Path, names: tuple[str, ...] = FILES, kind: str = "checkpoint",
     if not path.is_dir():
         raise InputError(f"{path}: no such {kind}")
     try:
-        sums: dict[str, str] = json.loads((path / CHECKSUMS).read_text(encoding="utf-8"))
+        sums: dict[str, str] = json_value(limited_text(path / CHECKSUMS))
         for name in dict.fromkeys([*names, *(sums if listed else ())]):
-            if Path(name).name != name:
+            if not is_file_name(name):
                 raise ValueError(f"{name!r} is not the name of a file in this folder")
             if sha256_of(path / name) != sums[name]:
                 raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")
@@ -200,7 +201,7 @@ def load_state(path: Path) -> State:
     Raises InputError if it has other keys or types: checksums show damage, but not who wrote the files.
     """
     try:
-        state = State(**json.loads((path / STATE).read_text()))
+        state = State(**json_value(limited_text(path / STATE)))
     except (ValueError, TypeError) as error:
         raise InputError(f"{path / STATE}: damaged: {error}") from error
     for key, kind in (("step", int), ("consumed", int), ("identity", dict), ("config", dict)):

@@ -18,6 +18,7 @@ from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
 from reader.system.installation import commit
 from reader.system.processes import available_cores
+from reader.system.untrusted_text import json_value
 
 # STARTS has an object for each start of the run: where its results come from.
 LOG, STARTS = "log.jsonl", "starts.jsonl"
@@ -40,8 +41,8 @@ def read_json_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
     for number, line in enumerate(lines, 1):
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
+            value = json_value(line)
+        except ValueError:
             value = None
         if isinstance(value, dict):
             found.append(value)

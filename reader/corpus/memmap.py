@@ -29,6 +29,7 @@ from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.arrays import Int32s, Int64s
+from reader.system.untrusted_text import json_value, limited_text
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
 from reader.tokenization.vocabulary_file import FILE_NAMES, kept_vocabulary
@@ -90,7 +91,7 @@ class CorpusInfo:
     def read(cls, path: Path) -> CorpusInfo:
         """Read the description of a corpus in a file; raises InputError if it is damaged."""
         try:
-            info = cls(**json.loads(path.read_text()))
+            info = cls(**json_value(limited_text(path)))
             wrong = [key for key, kind in _TYPES_OF_KEYS.items() if type(getattr(info, key)) is not kind]
         except (ValueError, TypeError, OSError) as error:
             raise InputError(f"{path}: not a corpus description: {error}") from error
@@ -170,7 +171,8 @@ class Corpus:
     def _load(self, name: str) -> np.ndarray:
         """Load a .npy file. Raises InputError if it is missing or damaged."""
         try:
-            return np.asarray(np.load(self.path / name, allow_pickle=False))
+            # Mapped first: an array larger than its file is refused before memory is taken.
+            return np.array(np.load(self.path / name, mmap_mode="r", allow_pickle=False))
         except (OSError, ValueError, EOFError) as error:
             raise InputError(f"{self.path / name}: damaged or missing; build the corpus again") from error
 

@@ -20,6 +20,7 @@ import numpy as np
 from reader.errors import InputError, counted
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import atomic_file, sha256_of, write_atomically
+from reader.system.untrusted_text import json_value, limited_text
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 
 HEADER = "ngram\tcount\tt"
@@ -150,7 +151,7 @@ class Lexicon:
             if file.read(len(HEADER) + 1) != f"{HEADER}\n".encode():
                 raise InputError(f"{path}: not a lexicon: the first line is not {HEADER!r}")
         try:
-            info = LexiconInfo(**json.loads(info_path(path).read_text()))
+            info = LexiconInfo(**json_value(limited_text(info_path(path))))
         except FileNotFoundError as error:
             raise InputError(f"{info_path(path)}: missing; the lexicon was not finished, build it again") from error
         except (ValueError, TypeError) as error:

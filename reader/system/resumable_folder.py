@@ -12,6 +12,7 @@ from typing import Any
 from reader.errors import InputError, OptionError, SystemRefusedError, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.lock_files import LOCK_FILE, lock_folder
+from reader.system.untrusted_text import json_value
 
 PLAN_FILE = "plan.json"
 
@@ -51,7 +52,7 @@ def stopped_plan(output: Path) -> dict[str, Any] | None:
     """Return the plan of a stopped job that was to create `output`, None if there is none."""
     path = _work_folder(output) / PLAN_FILE
     with suppress(OSError, ValueError):
-        plan = json.loads(path.read_text())
+        plan = json_value(path.read_text())
         return plan if isinstance(plan, dict) else None
     return None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import json
 import os
 import shlex
 import zlib
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 from reader.errors import InputError, SystemRefusedError
+from reader.system.untrusted_text import json_value
 from reader.text.digest import BlockDigests, file_digest, text_digest
 
 CHUNK_BYTES = 1 << 22
@@ -107,10 +107,10 @@ class Segment:
         if not line.strip():
             return b""
         try:
-            record: Any = json.loads(line.decode("utf-8-sig" if line_number == 1 else "utf-8"))
+            record: Any = json_value(line.decode("utf-8-sig" if line_number == 1 else "utf-8"))
         except UnicodeDecodeError as error:
             raise _not_utf8_error(path, line_number, error) from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InputError(f"{path}:{line_number}: not JSON: {error}") from error
         text = value_at(record, self.text_field)
         if not isinstance(text, str):

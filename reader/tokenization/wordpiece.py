@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, repeat
@@ -11,7 +12,7 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 from reader.tokenization.basic_tokenizer import is_han, split_words
 from reader.tokenization.vocabulary import (
     CONTINUATION_PREFIX,
@@ -25,6 +26,7 @@ from reader.tokenization.vocabulary import (
 MAX_WORD_CHARACTERS = 100
 # The maximum number of times that a word is repeated in a text for the trainer.
 MAX_REPEATED = 4096
+MAX_ID_DIGITS = 9
 
 
 class WordPieceVocabulary(Vocabulary):
@@ -55,8 +57,8 @@ class WordPieceVocabulary(Vocabulary):
         by_id: dict[int, str] = {}
         for index, line in enumerate(lines):
             token, tab, id_text = line.strip("\r\n ").partition("\t")
-            if tab and not id_text.strip().isdecimal():
-                raise InputError(f"{source}:{index + 1}: expected token<TAB>id, found {line!r}")
+            if tab and not re.fullmatch(rf"\d{{1,{MAX_ID_DIGITS}}}", id_text.strip()):
+                raise InputError(f"{source}:{index + 1}: expected token<TAB>id, found {quoted(line)}")
             token_id = int(id_text) if tab else index
             if token_id in by_id:
                 raise InputError(f"{source}:{index + 1}: id {token_id} occurs twice")

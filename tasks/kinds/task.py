@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from reader.errors import InputError
+from reader.errors import InputError, quoted
+from reader.system.untrusted_text import is_file_name
 from tasks.layouts.rows import Layout
 
 Language: TypeAlias = Literal["en", "zh"]
@@ -100,6 +101,10 @@ class Task:
 
     def __post_init__(self) -> None:
         """Check the fields; raises InputError that names the field."""
+        for key, name in (("name", self.name), *(("files", split) for split in self.splits)):
+            if not is_file_name(name):
+                reason = "cannot be the name of a file; folders of runs and files of predictions have this name"
+                raise InputError(f"{key}: {quoted(name)} {reason}")
         if len(set(self.labels or ())) < len(self.labels or ()):
             raise InputError("labels: a label is given twice")
         if TRAIN not in self.splits or not self.splits[TRAIN].labelled:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
+from reader.system.untrusted_text import json_value
 from reader.text.text_files import convert_read_errors, utf16_reason
 from tasks.data.examples import Place
 from tasks.layouts.rows import BadRow
@@ -76,11 +77,11 @@ def read_text(path: Path) -> str:
 def parse_json(text: str, place: Place) -> Any:
     """Return the value of a JSON text. Raises UnreadableError, with the line of the error, if it is not JSON."""
     try:
-        return json.loads(text)
+        return json_value(text)
     except json.JSONDecodeError as error:
         line = (place.line or 1) + error.lineno - 1
         raise UnreadableError(Place(place.file, line), f"not JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:  # a number of too many digits; too deep a nesting
+    except ValueError as error:  # a number of too many digits; too deep a nesting
         raise UnreadableError(place, f"not JSON: {error}") from error
 
 

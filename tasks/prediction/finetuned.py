@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, load_descri
 from ernie_gram.run.run_folder import RESULT
 from reader.errors import InputError
 from reader.system.progress import progress
+from reader.system.untrusted_text import json_value, limited_text
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.data.examples import Example
@@ -140,6 +140,6 @@ def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[st
 def null_threshold_of(run: Path) -> float | None:
     """Return the threshold for "no answer" in the result of a run; None without one."""
     try:
-        return float(json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))[NULL_THRESHOLD])
-    except (OSError, ValueError, KeyError, TypeError):
+        return float(json_value(limited_text(described_folder(run) / RESULT))[NULL_THRESHOLD])
+    except (InputError, OSError, ValueError, KeyError, TypeError):
         return None

@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.config.loading import read_yaml
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file, settings_file
+from reader.system.untrusted_text import read_yaml
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
@@ -111,8 +111,6 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
     if "metric" not in tree:
         raise InputError("metric: is missing")
     name = _text(tree.get("name", default_name), "name")
-    if "/" in name:
-        raise InputError(f"name: {name!r}: leave out the /; folders of runs and files of predictions have this name")
     defaults = {"name": name, "title": name, "metric": _text(tree["metric"], "metric")}
     splits = _splits(tree.get("files"), _labels(tree.get("unlabelled", []), "unlabelled"))
     fields = {**defaults, **fields}
@@ -136,11 +134,6 @@ def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
     """Return the splits; the value of each is the name of a file, or a list of files that are read together."""
     if not isinstance(value, dict) or not value:
         raise InputError("files: expected `train: FILE`, `dev: FILE` and further splits")
-    for name in value:
-        if "/" in str(name):
-            raise InputError(
-                f"files: the split {name!r}: leave out the /; files of predictions are named after the split"
-            )
     for name in unlabelled:
         if name not in value:
             raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, value)}")

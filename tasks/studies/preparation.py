@@ -17,6 +17,7 @@ from reader.corpus.occurrences import median_occurrences
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import make_folder, write_atomically
+from reader.system.untrusted_text import read_json
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary, vocabulary_in
@@ -154,7 +155,7 @@ class Prepared:
     def _check_vocabulary(self, options: Options) -> None:
         made_with, wanted = self.folder / MADE_WITH, _parsed("vocab", options)
         if made_with.is_file():
-            found = json.loads(made_with.read_text(encoding="utf-8"))
+            found = read_json(made_with)
         else:
             # Of an earlier version, or the user's. A small text gives fewer tokens than were asked for.
             count = len(load_vocabulary(self.vocabulary))

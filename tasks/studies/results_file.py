@@ -12,6 +12,7 @@ from typing import Any
 from ernie_gram.config.checks import require
 from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
+from reader.system.untrusted_text import json_value
 
 Record = dict[str, Any]
 BEGINNING = '{"run": '  # of every record
@@ -66,7 +67,7 @@ def _parsed(path: Path) -> tuple[list[Record], str]:
 
 def _record(line: str) -> Record | None:
     try:
-        value = json.loads(line)
+        value = json_value(line)
     except ValueError:
         return None
     return value if isinstance(value, dict) and {"run", "kind", "digest", "result"} <= value.keys() else None

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import flatten, read_yaml
+from ernie_gram.config.loading import flatten
 from reader.errors import located, similar
 from reader.system.installation import CONF, named_settings
+from reader.system.untrusted_text import read_yaml
 from tasks.registry.task_file import find_task
 
 STUDIES = CONF / "studies"

@@ -9,11 +9,11 @@ from statistics import mean, median
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import read_yaml
 from ernie_gram.experiments.planned_run import Result
 from ernie_gram.experiments.tables import Finished, markdown_table, spread_of
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
+from reader.system.untrusted_text import read_yaml
 from tasks.kinds.task import TRAIN
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import as_argument, flatten, load_config, read_yaml
+from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.experiments.experiment import check_overrides
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
@@ -19,6 +18,7 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file, named_settings
+from reader.system.untrusted_text import json_value, limited_text, read_yaml
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig
@@ -47,7 +47,7 @@ class FinetuneRun(PlannedRun):
         if not path.is_file():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json_value(limited_text(path))
             before, score, by_split = flatten(found["settings"]), found["score"], found["scores"]
             chosen, steps, seconds = found["steps"]["chosen"], found["steps"]["total"], sum(found["seconds"].values())
         except (ValueError, KeyError, TypeError) as error:
@@ -80,7 +80,7 @@ class FinetuneRun(PlannedRun):
 
         A split that is only evaluated at the end may be there now and not then, or then and not now.
         """
-        before = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))[MADE_FROM]
+        before = json_value(limited_text(self.folder / RESULT))[MADE_FROM]
         left_out = {key for key in before.keys() ^ today.keys() if key.startswith(FINAL)}
         here, now = ({key: value for key, value in each.items() if key not in left_out} for each in (before, today))
         differences = "; ".join(identity_differences(here, now, RESULT))

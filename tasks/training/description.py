@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ernie_gram.config.loading import config_from_tree
-from reader.errors import InputError
+from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
+from reader.system.untrusted_text import read_json
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.registry import TASKS
@@ -84,16 +84,15 @@ def read_description(path: Path) -> Description:
     source = folder / FILE_NAME
     own = folder / TASK_FILE
     try:
-        content: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+        content = read_json(source)
         name, labels = content["task"], content["labels"]
         settings, segmenter, precision = content["settings"], content["segmenter"], content["precision"]
-        if own.is_file():
-            task = replace(read_task_file(own), name=name, title=content["title"])
-        elif name in TASKS:
-            task = TASKS[name]
-        else:
+        task = read_task_file(own) if own.is_file() else TASKS.get(name)
+        if task is None:
             raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
-        task = replace(task, labels=None if labels is None else tuple(labels))
+        named = {"name": name, "title": content["title"]} if own.is_file() else {}
+        with located(source):
+            task = replace(task, labels=None if labels is None else tuple(labels), **named)
         return Description(task, config_from_tree(KindSettings, settings, str(source)), segmenter, precision)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{source}: damaged: {error}") from error

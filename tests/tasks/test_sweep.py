@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.config.loading import flatten, read_yaml
+from ernie_gram.config.loading import flatten
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
+from reader.system.untrusted_text import read_yaml
 from tasks import benchmark, study, sweep
 from tasks.registry import TASKS
 from tasks.sweep import main, markdown, report

@@ -7,7 +7,6 @@ much memory as the file is large. `checked_arrays` checks their names and total 
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 
 # numpy has no bfloat16: a record of its bits, the upper half of a float32, stands for it.
 BFLOAT16 = np.dtype([("bfloat16", "<u2")])
@@ -42,15 +41,6 @@ class StoredArrays:
 
     arrays: dict[str, np.ndarray]
     notes: tuple[str, ...] = ()
-
-
-_shortened = reprlib.Repr()
-_shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 1, 100, 100
-
-
-def quoted(value: object) -> str:
-    """Return a value of a file for an error message: without line breaks, and shortened if it is long or nested."""
-    return _shortened.repr(value)
 
 
 def one_line(error: Exception) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import BFLOAT16, StoredArrays, quoted
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, StoredArrays
 from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray, array_names
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 
 VARIABLE_NAMES = "StructuredToParameterName@@"
 SLICES = "UnpackBigParamInfor@@"

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, one_line, quoted, view_of_bytes
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, one_line, view_of_bytes
+from reader.errors import quoted
 
 # An array takes about 40 operations, an operation of one byte up to 64 bytes of memory.
 MAX_OPERATIONS = 2_000_000

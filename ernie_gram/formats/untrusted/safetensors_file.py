@@ -5,16 +5,16 @@ The `safetensors` library checks the header. The arrays are read here, because i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, one_line, quoted, view_of_bytes
+from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, one_line, view_of_bytes
 from ernie_gram.run.checkpoint import save_safetensors
-from reader.errors import InputError
+from reader.errors import InputError, quoted
+from reader.system.untrusted_text import MAX_BYTES, json_value
 
 LENGTH_BYTES = 8
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"} | {
@@ -33,13 +33,15 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
     Raises ValueError if the header does not describe exactly the bytes that follow it: unknown types, wrong or
     overflowing shapes, gaps, overlaps, a truncated file, bytes at the end.
     """
+    first = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
+    if first > MAX_BYTES:
+        raise ValueError(f"damaged or truncated: its header claims {first:,} bytes, more than {MAX_BYTES:,}")
     try:
         with safe_open(path, "np"):
             pass
     except SafetensorError as error:
         raise ValueError(f"damaged or truncated: {one_line(error)}") from error
-    first = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
-    header = json.loads(bytes(data[LENGTH_BYTES:first]))
+    header = json_value(bytes(data[LENGTH_BYTES:first]).decode())
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():

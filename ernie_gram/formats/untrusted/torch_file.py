@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, checked_sizes, quoted
+from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, checked_sizes
 from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, array_names
+from reader.errors import quoted
 
 STORAGES = {
     "FloatStorage": "float32",

@@ -64,8 +64,8 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("base: bad.yaml", r"bad\.yaml: data\.batch_size: expected a whole number, got 'few'$"),
         ("model: 7", r"x\.yaml: model: expected a section .*, found 7$"),
         ("seed: {a: 1}", r"x\.yaml: seed: expected a whole number, found a section$"),
-        ("seed: 1\ndata: {batch_size: 8}\nseed: 2", r"x\.yaml, line 3: seed is given twice, first in line 1$"),
-        ("data: {batch_size: 8, batch_size: 8}", r"x\.yaml, line 1: batch_size is given twice, first in line 1$"),
+        ("seed: 1\ndata: {batch_size: 8}\nseed: 2", r"x\.yaml: line 3: seed is given twice, first in line 1$"),
+        ("data: {batch_size: 8, batch_size: 8}", r"x\.yaml: line 1: batch_size is given twice, first in line 1$"),
         ("optimizer: {precision: half}", r"optimizer\.precision: expected float32 or bfloat16 or float16, got 'half'$"),
         ("base: nowhere.yaml", r"nowhere\.yaml: cannot read"),
         ("base: deep.yaml", r"deep\.yaml: has a base of its own"),
@@ -73,6 +73,9 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("optimizer: {max_grad_norm: 1e999}", r"optimizer\.max_grad_norm: inf is not finite"),
         ("- a\n- b", r"x\.yaml: expected `key: value`"),
         ("a: [", r"x\.yaml: not YAML"),
+        # Texts too are read as YAML, by another library.
+        (f"data: {{batch_size: '{'[' * 300}'}}", r"x\.yaml: data\.batch_size: nested too deeply"),
+        (f"data: {{batch_size: '0x{'f' * 300}'}}", r"x\.yaml: data\.batch_size: a number of 302 characters"),
         (
             "model: {hidden_size: 10, num_attention_heads: 4}",
             r"model\.num_attention_heads: 4 heads do not divide.*; 2 would$",

@@ -185,6 +185,15 @@ def test_added_tokens_and_another_prefix_of_tokenizer_json_are_said(tmp_path: Pa
         read_model(folder)
 
 
+@pytest.mark.parametrize("token", ["a\tb", "a\nb", "\r", "\ud800"])
+def test_tokens_that_no_line_of_a_vocabulary_can_hold_are_refused(token: str, tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert", vocabulary=False)
+    ids = {name: i for i, name in enumerate([*VOCABULARY.tokens[:-1], token])}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": ids}}))
+    with pytest.raises(InputError, match=rf"{folder / 'tokenizer.json'}: the token "):
+        read_model(folder)
+
+
 def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path: Path) -> None:
     arrays = reference.random_bert(TOKENS, 24, 1, 3072, 512)
     folder = bert_folder(tmp_path / "bert", arrays)

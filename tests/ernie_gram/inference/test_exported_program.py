@@ -240,6 +240,7 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any],
         ({}, "damaged: 'inference.json'"),
         ([], "damaged: list indices"),
         ({"../vocab.txt": ""}, "is not the name of a file in this folder"),
+        ({"..": ""}, "is not the name of a file in this folder"),
     ],
 )
 def test_files_without_checksums_are_refused(folder: Path, sums: Any, message: str) -> None:

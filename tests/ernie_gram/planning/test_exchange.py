@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.config.loading import read_yaml
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS
 from ernie_gram.planning.exchange import (
     Exchange,
@@ -19,6 +18,7 @@ from ernie_gram.planning.exchange import (
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import TrainerConfig
+from reader.system.untrusted_text import read_yaml
 from tests.support.configs import load
 
 SHAPE = BatchShape(4, 475, 40.0, 77, 77.0)

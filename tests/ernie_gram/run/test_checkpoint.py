@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from ernie_gram.pretraining.prepare import prepare
@@ -28,6 +29,20 @@ def test_checkpoints_rotate_and_hold_state_and_optimizer(finished: Path) -> None
     moments = checkpoint.load_optimizer(finished / "step_20")
     assert {"word_embedding_moment1_0", "word_embedding_moment2_0", "beta1_power", "beta2_power"} <= moments.keys()
     assert [path.name for path in finished.glob(".*")] == [".lock"]
+
+
+def test_an_older_checkpoint_is_used_if_json_of_the_newest_is_nested_too_deeply(tmp_path: Path) -> None:
+    deep = '{"step": ' * 2000
+    for step in (1, 2):
+        state = checkpoint.State(step, step, 0.1, {}, {})
+        checkpoint.save(tmp_path, state, {"w": np.zeros(2, np.float32)}, {"m": np.zeros(2, np.float32)}, keep=2)
+    (tmp_path / "step_2" / checkpoint.CHECKSUMS).write_text(deep)
+    found, damage = checkpoint.newest_and_damage(tmp_path)
+    assert found == tmp_path / "step_1"
+    assert [str(tmp_path / "step_2" / checkpoint.CHECKSUMS) in str(each) for each in damage] == [True]
+    (found / checkpoint.STATE).write_text(deep)
+    with pytest.raises(InputError, match=str(found / checkpoint.STATE)):
+        checkpoint.load_state(found)
 
 
 def flip(path: Path) -> None:

@@ -110,6 +110,7 @@ def test_both_vocabulary_formats_give_the_same_vocabulary(tmp_path: Path) -> Non
         (b"[PAD]\t0\n[UNK]\t2\n", "id 1 is missing"),
         (b"[PAD]\t0\n[UNK]\t0\n", "v.txt:2: id 0 occurs twice"),
         (b"[PAD]\tzero\n", "v.txt:1: expected token<TAB>id"),
+        (b"[PAD]\t" + b"9" * 5000 + b"\n", "v.txt:1: expected token<TAB>id"),
         (b"\xff\n", "not UTF-8"),
     ],
 )

@@ -172,7 +172,8 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("{text_a: review, label: stars}", "[a]", r"columns: expected a map {value: column}, found \['a'\]"),
         ("train: train.tsv, ", "", "files: no labelled split 'train'"),
         ("{train: train.tsv, dev: [a.tsv, b.tsv], test: test.tsv}", "train.tsv", "files: expected `train: FILE`, `dev"),
-        (", dev:", ", dev/x:", "files: the split 'dev/x': leave out the /"),
+        (", dev:", ", dev/x:", "files: 'dev/x' cannot be the name"),
+        (", dev:", ", '..':", "files: '..' cannot be the name"),
         ("[test]", "[tset]", "unlabelled: there is no split 'tset' in `files`; did you mean test"),
         ("[a.tsv, b.tsv]", "3", "files.dev: expected a text, found 3"),
         ("[a.tsv, b.tsv]", "[]", r"files.dev: expected a text, or a list of texts, found \[\]"),
@@ -203,7 +204,8 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
             "score_range: is for regression, not for classification; remove it",
         ),
         ("metric:", "kind: span\nmetric:", "kind is given twice"),
-        ("metric:", "name: me/reviews\nmetric:", "name: 'me/reviews': leave out the /; folders of runs"),
+        ("metric:", "name: '..'\nmetric:", "name: '..' cannot be the name"),
+        ("metric:", "name: me/reviews\nmetric:", "name: 'me/reviews' cannot be the name"),
     ],
 )
 def test_mistakes_are_named_with_file_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:

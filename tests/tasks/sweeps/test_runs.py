@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.config.loading import flatten, load_config, read_tree, read_yaml
+from ernie_gram.config.loading import flatten, load_config, read_tree
 from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
+from reader.system.untrusted_text import read_yaml
 from tasks.sweeps.runs import GRIDS, LAUNCHER, FinetuneRun, check_runs, plan, read_grid
 from tasks.training.config import FinetuneConfig
 from tests.support.task_files import write

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from reader.errors import InputError
+from reader.system.untrusted_text import read_json
 from tests.support.torch_writer import tensor, write_archive, write_stream
 
 ARRAYS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.array([0.5, -1.5], np.float32)}
@@ -121,7 +121,7 @@ def test_a_json_object_is_read(tmp_path: Path) -> None:
         (b"[1]", "holds a list"),
         (b'{"a": "\xff"}', "byte 7 is not valid UTF-8"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"a": ' + b"9" * 10_000 + b"}", "integer"),
+        (b'{"a": ' + b"9" * 10_000 + b"}", "digits"),
     ],
 )
 def test_other_json_is_refused_with_its_position(tmp_path: Path, data: bytes, message: str) -> None:

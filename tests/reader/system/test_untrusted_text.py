@@ -1,0 +1,108 @@
+"""Files of unknown origin: limits, and errors that name the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.errors import MAX_MESSAGE, InputError, print_error, print_note, print_warning
+from reader.system.untrusted_text import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_YAML_BYTES,
+    is_file_name,
+    json_value,
+    limited_text,
+    read_json,
+    read_yaml,
+    yaml_value,
+)
+
+
+def nested(levels: int) -> str:
+    """Return lists in lists, which are JSON and YAML."""
+    return "[" * levels + "]" * levels
+
+
+@pytest.mark.parametrize("value_of", [json_value, yaml_value])
+def test_nesting_is_read_up_to_the_limit(value_of: Any) -> None:
+    assert value_of(nested(MAX_DEPTH)) is not None
+    for levels in (MAX_DEPTH + 1, 400, 20_000):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            value_of(nested(levels))
+    # Many values side by side are not deep, and brackets in texts are no nesting.
+    assert len(value_of(f"[{', '.join(['[1]'] * 300)}]")) == 300
+    assert value_of(f'["{nested(300)}"]') == [nested(300)]
+
+
+@pytest.mark.parametrize("value_of", [json_value, yaml_value])
+def test_numbers_are_read_up_to_the_limit(value_of: Any) -> None:
+    assert value_of("9" * MAX_DIGITS) == int("9" * MAX_DIGITS)
+    with pytest.raises(ValueError, match="at most"):
+        value_of("9" * (MAX_DIGITS + 1))
+    assert value_of('"' + "9" * 5000 + '"') == "9" * 5000
+
+
+def test_values_that_aliases_repeat_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reader.system.untrusted_text.MAX_VALUES", 1000)
+    assert yaml_value("a: &x [1, 2]\nb: *x\nc: [*x, *x]") == {"a": [1, 2], "b": [1, 2], "c": [[1, 2], [1, 2]]}
+    wide = f"a: &x [{'1, ' * 40}]\n"
+    assert len(yaml_value(f"{wide}b: [{'*x, ' * 20}]")["b"]) == 20
+    for text in (
+        f"{wide}b: [{'*x, ' * 30}]",
+        f"{wide}b: &y [{'*x, ' * 7}]\nc: [*y, *y, *y]",
+        "a: &x [*x]",
+        f"[{'1, ' * 1000}]",
+    ):
+        with pytest.raises(ValueError, match="as often as aliases repeat them"):
+            yaml_value(text)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [(read_json, '{"a": ' + nested(2000) + "}"), (read_yaml, "a: " + nested(2000)), (read_yaml, "a: 2020-13-01")],
+)
+def test_errors_name_the_file(tmp_path: Path, read: Any, text: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_larger_files_than_the_limit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("#" + "x" * MAX_YAML_BYTES)
+    with pytest.raises(InputError, match=f"^{path}: larger than"):
+        read_yaml(path)
+    path.write_text("#" + "x" * (MAX_YAML_BYTES - 1))
+    assert read_yaml(path) == {}
+    path.write_bytes(b"\xef\xbb\xbf[]")
+    assert limited_text(path) == "[]"
+
+
+def test_names_that_are_paths_are_no_names_of_files() -> None:
+    assert all(map(is_file_name, ("dev", "dev.2", "dev set", "测试", "..a")))
+    assert not any(map(is_file_name, ("", ".", "..", "a/b", "a\\b", "a\nb", "a\0", "x" * 300, None, 3, ["dev"])))
+
+
+def test_messages_are_cut_in_the_middle(capsys: pytest.CaptureFixture[str]) -> None:
+    message = f"file: {json.dumps('x' * 1_000_000)}: restore it"
+    error = InputError(message)
+    assert len(str(error)) < MAX_MESSAGE + 10
+    for line in (str(error), *printed(message, capsys)):
+        assert "file: " in line
+        assert line.endswith(": restore it")
+
+
+def printed(message: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the lines that a message becomes as an error, a note and a warning."""
+    for print_it in (print_error, print_note, print_warning):
+        print_it(message)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["error", "note", "warning"]
+    assert max(map(len, lines)) < MAX_MESSAGE + 20
+    return lines

@@ -1,0 +1,61 @@
+"""task.json and task.yaml of a run from a stranger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.errors import InputError
+from tasks.training.description import read_description
+
+TASK_FILE = """
+kind: classification
+language: en
+layout: tsv
+columns: {text_a: review, label: stars}
+files: {train: train.tsv}
+metric: accuracy
+"""
+CONTENT = {"task": "reviews", "title": "Reviews", "labels": ["0", "1"], "settings": {}, "segmenter": "char"}
+
+
+def run_with(folder: Path, **changes: Any) -> Path:
+    """Write the description of a fine-tuned model of a custom task."""
+    (folder / "task.yaml").write_text(TASK_FILE)
+    (folder / "task.json").write_text(json.dumps({**CONTENT, "precision": "float32", **changes}))
+    return folder
+
+
+def test_a_description_is_read(tmp_path: Path) -> None:
+    description = read_description(run_with(tmp_path))
+    assert (description.task.name, description.task.title, description.task.labels) == (
+        "reviews",
+        "Reviews",
+        ("0", "1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"task": ".."}, "name: '..'"),
+        ({"task": "../../x"}, "name: "),
+        ({"task": 5}, "name: 5"),
+        ({"labels": ["0", "0"]}, "labels: "),
+        ({"settings": {"input": {"max_seq_len": "[" * 300}}}, "input.max_seq_len: "),
+    ],
+)
+def test_what_strangers_write_is_refused_with_file_and_key(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_description(run_with(tmp_path, **changes))
+    assert str(caught.value).startswith(f"{tmp_path / 'task.json'}: {key}")
+
+
+@pytest.mark.parametrize("name", ["task.json", "task.yaml"])
+def test_deep_nesting_is_told_with_the_name_of_the_file(tmp_path: Path, name: str) -> None:
+    (run_with(tmp_path) / name).write_text('{"a": ' * 2000)
+    with pytest.raises(InputError, match=f"^{tmp_path / name}: "):
+        read_description(tmp_path)
