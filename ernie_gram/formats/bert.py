@@ -1,7 +1,7 @@
 """BERT in the layout of Hugging Face's transformers: config.json, weights, vocab.txt or tokenizer.json.
 
 A folder of sentence-transformers is read too: the BERT in it, without the pooling and normalisation after it. So is
-ERNIE 1.0 (`model_type` "ernie") without task embeddings, because its network is that of BERT.
+ERNIE (`model_type` "ernie"), because its network is that of BERT, with the embeddings of one task.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ernie_gram.formats.settings import (
     flag,
     model_config,
     refuse_other_models,
+    task_row,
     write_settings,
 )
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
@@ -38,10 +39,10 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NAME = "bert"
-CONFIG = "config.json"
+CONFIG, OLD_CONFIG = "config.json", "bert_config.json"
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-LOOKS_FOR = f"{CONFIG} with model_type bert"
+LOOKS_FOR = f"{CONFIG} with model_type bert, or {OLD_CONFIG}"
 MODEL_TYPES = ("bert", "ernie")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
@@ -51,6 +52,7 @@ ADDED_TOKENS = "added_tokens.json"
 MAX_TOKENIZER_BYTES = 100_000_000
 # Added tokens that a note lists.
 MAX_LISTED = 5
+MAX_ROWS_PER_TOKEN = 2
 # A tab, a line break or half a character: what was written could not be read back.
 UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
 # Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
@@ -64,24 +66,30 @@ ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: t
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has the settings of a BERT; raises InputError if config.json is damaged."""
-    if not (folder / CONFIG).is_file():
-        return False
-    settings = read_json(folder / CONFIG)
-    return _is_bert(settings) and not is_paddlenlps(folder, settings)
+    path = config_file(folder)
+    settings = read_json(path) if path.is_file() else {}
+    return _is_bert(settings, path.name) and not is_paddlenlps(folder, settings)
+
+
+def config_file(folder: Path) -> Path:
+    """Return the path of config.json, or of bert_config.json, as Google and old PyTorch tools named it."""
+    old = folder / OLD_CONFIG
+    return old if old.is_file() and not (folder / CONFIG).is_file() else folder / CONFIG
 
 
 def read(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
+    source, settings = str(config_file(folder)), read_json(config_file(folder))
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
-    refuse_other_models(settings, source)
+    task = task_row(settings, source)
+    refuse_other_models({**settings, "use_task_id": False}, source)
     segments = flag(settings, SEGMENTS_KEY, True, source)
     config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = _read_tokenizer(folder)
-    loaded = load_parameters(weights, "bert", config)
+    loaded = load_parameters(weights, "bert", config, task)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
     return assembled(folder, NAME, loaded, vocabulary, notes)
@@ -118,11 +126,11 @@ def write(model: Model, folder: Path, name: str) -> None:
     write_vocabulary(model.vocabulary, folder)
 
 
-def _is_bert(settings: dict[str, Any]) -> bool:
-    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`."""
+def _is_bert(settings: dict[str, Any], name: str) -> bool:
+    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`, or nothing."""
     if "model_type" in settings:
         return settings["model_type"] in MODEL_TYPES
-    classes = settings.get("architectures")
+    classes = settings.get("architectures", ["Bert"] if name == OLD_CONFIG else None)
     return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
 
 
@@ -178,11 +186,15 @@ def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> V
         raise InputError(f"{source}: not a WordPiece tokenizer; put the model's {VOCABULARY} there")
     if model.get("continuing_subword_prefix", "##") != "##":
         raise InputError(f"{source}: continuing_subword_prefix is not ##; only BERT's own can be read")
-    if any(type(number) is not int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+    is_number = (type(number) is int and 0 <= number < MAX_ROWS_PER_TOKEN * len(ids) for number in ids.values())
+    if not all(is_number) or len(set(ids.values())) < len(ids):
         raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
     if unwritable := next(filter(UNWRITABLE.search, ids), None):
         raise InputError(f"{source}: the token {quoted(unwritable)} cannot be a line of {VOCABULARY}")
-    return WordPieceVocabulary(sorted(ids, key=ids.__getitem__), lowercase, source)
+    # A token that stands twice in vocab.txt has its later ID here, and leaves a hole. No word is spelled with a space.
+    token_of = {number: token for token, number in ids.items()}
+    tokens = [token_of.get(number, f"[unused row {number}]") for number in range(max(token_of, default=-1) + 1)]
+    return WordPieceVocabulary(tokens, lowercase, source)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -10,7 +10,7 @@ Matrices of linear layers (our names that end in `.w_0`) are [in, out] everywher
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -109,7 +109,11 @@ class Spelling:
 # Endings in old files of BERT -> those in the rows.
 OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 TASK_HEADS = {r"classifier\.|qa_outputs\.": "the head of a task"}
-BUFFERS = {r"embeddings\.(position|token_type)_ids": "a constant"}
+TASKS = "the embeddings of tasks"
+UNREAD = {
+    r"embeddings\.(position|token_type|task_type)_ids": "a constant",
+    r"embeddings\.task_type_embeddings\.weight$": TASKS,
+}
 NEXT_SENTENCE = "the head for sentence pairs"
 # What upstream's training saves beside the parameters: Adam's moments and powers, and the state of the schedule.
 OPTIMIZER = (
@@ -126,10 +130,10 @@ SPELLINGS: Mapping[Column, Spelling] = {
     ),
     "dygraph": Spelling(ignored={r"pooler_heads\.": NEXT_SENTENCE, **TASK_HEADS}),
     # The encoders of PaddleNLP's Ernie and Bert have the same names.
-    "paddlenlp": Spelling(("ernie_gram.", "ernie.", "bert."), {**BUFFERS, **TASK_HEADS, r"cls\.": "a head"}),
+    "paddlenlp": Spelling(("ernie_gram.", "ernie.", "bert."), {**UNREAD, **TASK_HEADS, r"cls\.": "a head"}),
     "bert": Spelling(
         ("bert.", "ernie."),
-        {r"cls\.seq_relationship\.": NEXT_SENTENCE, **BUFFERS, **TASK_HEADS},
+        {r"cls\.seq_relationship\.": NEXT_SENTENCE, **UNREAD, **TASK_HEADS},
         {"cls.predictions.decoder.weight": "word_embedding", "cls.predictions.decoder.bias": "mask_lm_out_fc.b_0"},
     ),
 }
@@ -158,21 +162,37 @@ class Renaming:
         ignored: name in the file -> what it is; known parameters that a model of ours does not hold.
         unknown: names in the file that are not in the table.
         copies: name in the file -> our name of the parameter that it must equal.
+        foreign: what precedes all names in the file.
     """
 
     ours: dict[str, str]
     ignored: dict[str, str]
     unknown: list[str]
     copies: dict[str, str]
+    foreign: str
 
 
-def renaming(in_file: Iterable[str], column: Column, num_layers: int, source: str) -> Renaming:
+def _foreign_prefix(in_file: Collection[str], spelling: Spelling, embedding: str) -> str:
+    """Return what a wrapper of the model put before all names, such as "module.", or "".
+
+    Args:
+        embedding: the column's name of the token embedding, which shows where its names begin.
+    """
+    before = next((name.removesuffix(embedding) for name in in_file if name.endswith(embedding)), "")
+    foreign = before.removesuffix(
+        next((known for known in spelling.prefixes if f".{before}".endswith(f".{known}")), "")
+    )
+    return foreign if all(name.startswith(foreign) for name in in_file) else ""
+
+
+def renaming(in_file: Collection[str], column: Column, num_layers: int, source: str) -> Renaming:
     """Look up the names of a file. Raises InputError, which names `source`, if two of them mean the same parameter."""
     spelling = SPELLINGS[column]
     ours_of = {theirs: ours for ours, theirs in names(column, num_layers).items()}
-    found, name_of = Renaming({}, {}, [], {}), dict[str, str]()
+    foreign = _foreign_prefix(in_file, spelling, names(column, 0)["word_embedding"])
+    found, name_of = Renaming({}, {}, [], {}, foreign), dict[str, str]()
     for name in in_file:
-        bare = spelling.bare(name)
+        bare = spelling.bare(name.removeprefix(foreign))
         ours = ours_of.get(bare)
         what = next((what for pattern, what in spelling.ignored.items() if re.match(pattern, bare)), None)
         if ours in name_of:

@@ -51,7 +51,7 @@ class Family:
 
 
 # Without vocab_size, it is the number of rows of the token embedding.
-_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, "use_task_id": False}
+_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, "use_task_id": False, "task_id": 0}
 ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, "use_task_id": False})
 FAMILIES = (
     ERNIE_GRAM,

@@ -9,12 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, Renaming, is_transposed, names, renaming, to_ours
+from ernie_gram.formats.names import (
+    RELATIVE,
+    SEGMENTS,
+    TASKS,
+    Column,
+    Renaming,
+    is_transposed,
+    names,
+    renaming,
+    to_ours,
+)
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
 HEAD_BIAS = "mask_lm_out_fc.b_0"
@@ -67,9 +77,11 @@ def head_size(parameters: Arrays) -> int | None:
     return None if transform is None else 0 if HEAD_NORM in parameters else int(transform.shape[1])
 
 
-def load_parameters(path: Path, column: Column, config: ModelConfig) -> Loaded:
+def load_parameters(path: Path, column: Column, config: ModelConfig, task: int | None = None) -> Loaded:
     """Read the parameters of a model from a file, or from a folder with one Paddle variable per file.
 
+    Args:
+        task: the row of the task embeddings that is added to every token, and here to the rows of the segments.
     Raises InputError if a parameter is missing, unknown, of another shape, not floating-point or not finite.
     """
     source, stored = str(path), read_arrays(path)
@@ -82,7 +94,19 @@ def load_parameters(path: Path, column: Column, config: ModelConfig) -> Loaded:
             raise InputError(
                 f"{source}: {name} differs from {theirs}; only heads with tied parameters can be converted"
             )
-    notes = [*stored.notes, *_notes_on_ignored(found.ignored)]
+    notes = list(stored.notes)
+    if found.foreign:
+        notes.append(f"the names of the parameters begin with {quoted(found.foreign)}; read without it")
+    if task is not None:
+        name = next((name for name, what in found.ignored.items() if what == TASKS), "")
+        table, rows = stored.arrays.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
+        if table.ndim != 2 or not 0 <= task < len(table) or table.shape[1:] != rows.shape[1:]:
+            raise InputError(f"{source}: no row {task} of task embeddings, which use_task_id asks for, beside segments")
+        check_numbers({name: table}, source)
+        arrays[SEGMENTS] = rows + table[task]
+        notes.append(f"row {task} of {name} was added to the segment embeddings; other tasks were left out")
+        del found.ignored[name]
+    notes += _notes_on_ignored(found.ignored)
     for name, key in OPTIONAL_TABLES.items():
         if name not in arrays or getattr(completed, key):
             continue

@@ -31,8 +31,9 @@ def read_model(path: Path) -> Model:
         )
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
-        kind = read_json(path / bert.CONFIG).get("model_type") if (path / bert.CONFIG).is_file() else None
-        type_ = f" ({bert.CONFIG} has model_type {kind!r})" if kind else ""
+        settings = read_json(path / bert.CONFIG) if (path / bert.CONFIG).is_file() else {}
+        kind = repr(settings["model_type"]) if settings.get("model_type") else 'missing; a BERT has "bert"'
+        type_ = f" ({bert.CONFIG}: model_type is {kind})" if settings else ""
         raise InputError(
             f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder{type_}; "
             "`ernie-gram convert --list` names the files of each format"

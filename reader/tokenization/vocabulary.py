@@ -39,7 +39,7 @@ class Vocabulary(ABC):
     Attributes:
         kind: the name of this kind of vocabulary.
         file_name: the name of the file in which a corpus or a run keeps a copy of the vocabulary.
-        tokens: the F tokens in the order of their IDs; ids: the ID of each token.
+        tokens: the F tokens in the order of their IDs; ids: the ID of each token, the later one if it has two.
         lowercase: whether text is first converted to lower case and stripped of accents.
         pad, unk, cls, sep, mask: the IDs of the special tokens; special_ids: all of them.
     """
@@ -48,13 +48,11 @@ class Vocabulary(ABC):
     file_name: ClassVar[str]
 
     def __init__(self, tokens: list[str], lowercase: bool, source: str) -> None:
-        """Raise an InputError that names `source` if a token occurs twice or a special token is missing."""
+        """Raise an InputError that names `source` if a special token is missing."""
         self.tokens = tokens
         self.lowercase = lowercase
+        # Of a token that stands twice, as in the vocabularies of ERNIE 3.0, the later ID counts, as in other software.
         self.ids = {token: i for i, token in enumerate(tokens)}
-        if len(self.ids) != len(tokens):
-            twice = next(token for i, token in enumerate(tokens) if self.ids[token] != i)
-            raise InputError(f"{source}: token {twice!r} occurs twice")
         missing = [token for token in SPECIAL_TOKENS if token not in self.ids]
         if missing:
             names = ", ".join(missing)

@@ -90,6 +90,60 @@ def test_the_encoder_and_the_pooler_equal_bert_with_padding_and_pairs(spelling: 
         np.testing.assert_allclose(found[-1][b], reference.pooled(BERT, expected), atol=1e-5)
 
 
+@pytest.mark.parametrize(("prefix", "arrays"), [("module.", BERT), ("module.", bare(BERT)), ("net.encoder.", BERT)])
+def test_what_a_wrapper_puts_before_all_names_is_left_out_with_a_note(
+    prefix: str, arrays: Arrays, tmp_path: Path
+) -> None:
+    expected = read_model(bert_folder(tmp_path / "bert", arrays)).parameters
+    wrapped = {f"{prefix}{name}": values for name, values in arrays.items()}
+    model = read_model(bert_folder(tmp_path / "wrapped", wrapped))
+    assert model.parameters.keys() == expected.keys()
+    assert all(np.array_equal(values, expected[name]) for name, values in model.parameters.items())
+    assert any(repr(prefix) in note for note in model.notes)
+    with pytest.raises(InputError, match="embeddings"):
+        read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
+
+
+def test_an_old_bert_config_json_needs_no_model_type(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert")
+    expected = read_model(folder)
+    settings = {key: value for key, value in CONFIG.items() if key not in ("model_type", "architectures")}
+    (folder / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match=r"bert: .*config\.json: model_type"):
+        read_model(folder)
+    (folder / "config.json").rename(folder / "bert_config.json")
+    model = read_model(folder)
+    assert (model.format, model.config) == (expected.format, expected.config)
+    (folder / "bert_config.json").write_text(json.dumps({**settings, "hidden_act": "tanh"}))
+    with pytest.raises(InputError, match=rf"^{folder / 'bert_config.json'}: hidden_act"):
+        read_model(folder)
+
+
+TASK_TABLE = "bert.embeddings.task_type_embeddings.weight"
+WITH_TASKS = BERT | {TASK_TABLE: np.random.default_rng(3).normal(size=(3, HIDDEN)).astype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"use_task_id": False}, {"use_task_id": True}, {"use_task_id": True, "task_id": 2}]
+)
+def test_task_embeddings_are_left_out_or_one_row_is_added(changes: dict[str, Any], tmp_path: Path) -> None:
+    plain = read_model(bert_folder(tmp_path / "plain")).parameters
+    model = read_model(bert_folder(tmp_path / "tasks", WITH_TASKS, model_type="ernie", **changes))
+    row = WITH_TASKS[TASK_TABLE][changes.get("task_id", 0)] if changes.get("use_task_id") else np.float32(0)
+    assert any(TASK_TABLE in note for note in model.notes)
+    assert model.parameters.keys() == plain.keys()
+    for name, values in model.parameters.items():
+        np.testing.assert_array_equal(values, plain[name] + row if name == "sent_embedding" else plain[name])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "task"), [(BERT, 0), (WITH_TASKS, 3), (WITH_TASKS, -1), (WITH_TASKS, "a"), (WITH_TASKS, None)]
+)
+def test_task_embeddings_that_are_not_there_are_asked_for(arrays: Arrays, task: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="task_id"):
+        read_model(bert_folder(tmp_path / "tasks", arrays, model_type="ernie", use_task_id=True, task_id=task))
+
+
 @pytest.mark.parametrize("rows", [TOKENS, TOKENS + 4])
 def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path) -> None:
     from ernie_gram.api import Model
@@ -185,6 +239,19 @@ def test_added_tokens_and_another_prefix_of_tokenizer_json_are_said(tmp_path: Pa
         read_model(folder)
 
 
+def test_a_hole_in_the_ids_of_tokenizer_json_is_a_row_that_is_never_used(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert", vocabulary=False)
+    hole = next(i for i, token in enumerate(VOCABULARY.tokens) if token.isalpha())
+    ids = {token: i for i, token in enumerate(VOCABULARY.tokens) if i != hole}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": ids}}))
+    model = read_model(folder)
+    assert {token: model.vocabulary.ids[token] for token in ids} == ids
+    assert model.vocabulary.encode(VOCABULARY.tokens[hole]) != [hole]
+    assert len(model.vocabulary) == len(model.parameters["word_embedding"]) == TOKENS
+    write_model(model, tmp_path / "again", "bert")
+    assert read_model(tmp_path / "again").vocabulary.tokens == model.vocabulary.tokens
+
+
 @pytest.mark.parametrize("token", ["a\tb", "a\nb", "\r", "\ud800"])
 def test_tokens_that_no_line_of_a_vocabulary_can_hold_are_refused(token: str, tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert", vocabulary=False)
@@ -238,7 +305,7 @@ def test_vocabularies_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_
     (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
     with pytest.raises(InputError, match=r"tokenizer\.json: not a WordPiece tokenizer"):
         read_model(folder)
-    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 1}}}))
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 5}}}))
     with pytest.raises(InputError, match=r"tokenizer\.json: the IDs of its tokens are not 0 to 0"):
         read_model(folder)
     (folder / "tokenizer.json").unlink()

@@ -106,7 +106,6 @@ def test_both_vocabulary_formats_give_the_same_vocabulary(tmp_path: Path) -> Non
     ("content", "message"),
     [
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"special tokens missing: \[MASK\]"),
-        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n", "'a' occurs twice"),
         (b"[PAD]\t0\n[UNK]\t2\n", "id 1 is missing"),
         (b"[PAD]\t0\n[UNK]\t0\n", "v.txt:2: id 0 occurs twice"),
         (b"[PAD]\tzero\n", "v.txt:1: expected token<TAB>id"),
@@ -118,6 +117,16 @@ def test_invalid_vocabularies_are_rejected(tmp_path: Path, content: bytes, messa
     (tmp_path / "v.txt").write_bytes(content)
     with pytest.raises(InputError, match=message):
         load_vocabulary(tmp_path / "v.txt")
+
+
+def test_the_later_id_of_a_token_that_stands_twice_counts(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n$\na\n##a\n$\n##a\n")
+    vocabulary = load_vocabulary(path)
+    assert len(vocabulary) == 10
+    assert [vocabulary.encode(word) for word in ("$", "aa")] == [[8], [6, 9]]
+    assert [vocabulary.text([token]) for token in (5, 8)] == ["$", "$"]
+    assert vocabulary.content == path.read_bytes()
 
 
 def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
