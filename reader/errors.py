@@ -23,7 +23,7 @@ class InputError(Exception):
     """The input is invalid. The message names the file, line or key, and says what to do."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(_cut(message))
+        super().__init__(_one_line(message))
 
 
 class SystemRefusedError(InputError):
@@ -58,8 +58,8 @@ def located(where: object) -> Iterator[None]:
 def one_line_errors(main: Callable[[], None]) -> None:
     """Run the `main` function of a command, and print each expected error as one line on standard error.
 
-    The exit status is 2 for InputError, for errors of the operating system and for input that is nested too deeply, 1
-    for InUseError, if memory is exhausted or if the output pipe is closed, and 130 for an interrupt.
+    The exit status is 2 for InputError and for errors of the operating system, 1 for InUseError, if memory is exhausted
+    or if the output pipe is closed, and 130 for an interrupt.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -72,8 +72,6 @@ def one_line_errors(main: Callable[[], None]) -> None:
         _fail("the program that reads the output has exited; stopped", 1)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
-    except RecursionError:
-        _fail("the input is nested too deeply", 2)
     except MemoryError:
         _fail("out of memory", 1)
     except KeyboardInterrupt:
@@ -110,13 +108,13 @@ def print_warning(message: str) -> None:
 
 def _print_line(message: str) -> None:
     # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
-    write_or_drop(sys.stderr, f"{' '.join(_cut(message).split())}\n")
+    write_or_drop(sys.stderr, f"{_one_line(message)}\n")
 
 
-def _cut(message: str) -> str:
-    """Return a message without its middle if it is too long; its beginning names the file, its end says what to do."""
-    kept = MAX_MESSAGE // 2
-    return message if len(message) <= MAX_MESSAGE else f"{message[:kept]} ... {message[-kept:]}"
+def _one_line(message: str) -> str:
+    """Return a message as one line; a long one without its middle: it begins with the file, and ends with the cure."""
+    line, kept = " ".join(message.split()), MAX_MESSAGE // 2
+    return line if len(line) <= MAX_MESSAGE else f"{line[:kept]} ... {line[-kept:]}"
 
 
 def quoted(value: object) -> str:

@@ -96,10 +96,7 @@ def _parse(
     parser.add_class_arguments(config_type)
     flat = flatten(tree)
     for key, value in flat.items():
-        try:
-            check_yaml(as_argument(value))
-        except ValueError as error:
-            raise InputError(f"{places.get(key, 'command line')}: {key}: {error}") from error
+        check_yaml(as_argument(value), f"{places.get(key, 'command line')}: {key}")
     settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
     try:
         parsed = parser.parse_args(settings)

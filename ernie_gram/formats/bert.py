@@ -22,7 +22,6 @@ from ernie_gram.formats.settings import (
     flag,
     model_config,
     refuse_other_models,
-    task_row,
     write_settings,
 )
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
@@ -81,7 +80,7 @@ def read(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     source, settings = str(config_file(folder)), read_json(config_file(folder))
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
-    task = task_row(settings, source)
+    adds_task = flag(settings, "use_task_id", False, source)
     refuse_other_models({**settings, "use_task_id": False}, source)
     segments = flag(settings, SEGMENTS_KEY, True, source)
     config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
@@ -89,7 +88,7 @@ def read(folder: Path) -> Model:
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = _read_tokenizer(folder)
-    loaded = load_parameters(weights, "bert", config, task)
+    loaded = load_parameters(weights, "bert", config, adds_task)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
     return assembled(folder, NAME, loaded, vocabulary, notes)

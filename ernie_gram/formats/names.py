@@ -10,7 +10,7 @@ Matrices of linear layers (our names that end in `.w_0`) are [in, out] everywher
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -162,37 +162,29 @@ class Renaming:
         ignored: name in the file -> what it is; known parameters that a model of ours does not hold.
         unknown: names in the file that are not in the table.
         copies: name in the file -> our name of the parameter that it must equal.
-        foreign: what precedes all names in the file.
     """
 
     ours: dict[str, str]
     ignored: dict[str, str]
     unknown: list[str]
     copies: dict[str, str]
-    foreign: str
 
 
-def _foreign_prefix(in_file: Collection[str], spelling: Spelling, embedding: str) -> str:
-    """Return what a wrapper of the model put before all names, such as "module.", or "".
-
-    Args:
-        embedding: the column's name of the token embedding, which shows where its names begin.
-    """
-    before = next((name.removesuffix(embedding) for name in in_file if name.endswith(embedding)), "")
-    foreign = before.removesuffix(
-        next((known for known in spelling.prefixes if f".{before}".endswith(f".{known}")), "")
-    )
+def foreign_prefix(in_file: Iterable[str], column: Column) -> str:
+    """Return what a wrapper of the model put before all names in a file, such as "module.", or ""."""
+    own = "|".join(map(re.escape, SPELLINGS[column].prefixes))
+    start = re.compile(rf"(.*?\.)??({own})?{re.escape(names(column, 0)['word_embedding'])}")
+    foreign = next((found[1] or "" for name in in_file if (found := start.fullmatch(name))), "")
     return foreign if all(name.startswith(foreign) for name in in_file) else ""
 
 
-def renaming(in_file: Collection[str], column: Column, num_layers: int, source: str) -> Renaming:
+def renaming(in_file: Iterable[str], column: Column, num_layers: int, source: str) -> Renaming:
     """Look up the names of a file. Raises InputError, which names `source`, if two of them mean the same parameter."""
     spelling = SPELLINGS[column]
     ours_of = {theirs: ours for ours, theirs in names(column, num_layers).items()}
-    foreign = _foreign_prefix(in_file, spelling, names(column, 0)["word_embedding"])
-    found, name_of = Renaming({}, {}, [], {}, foreign), dict[str, str]()
+    found, name_of = Renaming({}, {}, [], {}), dict[str, str]()
     for name in in_file:
-        bare = spelling.bare(name.removeprefix(foreign))
+        bare = spelling.bare(name)
         ours = ours_of.get(bare)
         what = next((what for pattern, what in spelling.ignored.items() if re.match(pattern, bare)), None)
         if ours in name_of:

@@ -37,7 +37,7 @@ from ernie_gram.formats.paddlenlp_config import (
     is_paddlenlps,
 )
 from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, task_row, write_settings
+from ernie_gram.formats.settings import LOWERCASE, flag, model_config, write_settings
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
@@ -91,11 +91,12 @@ def read(folder: Path) -> Model:
         known = ", ".join(f"{family.name}Model" for family in FAMILIES)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     settings = encoder_settings(flat, family, str(path))
-    task, config = task_row(settings, str(path)), model_config({**settings, "use_task_id": False}, str(path))
+    config = model_config({**settings, "use_task_id": False}, str(path))
+    adds_task = flag(settings, "use_task_id", False, str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
-    return assembled(folder, NAME, load_parameters(weights, "paddlenlp", config, task), vocabulary)
+    return assembled(folder, NAME, load_parameters(weights, "paddlenlp", config, adds_task), vocabulary)
 
 
 def cannot_hold(model: Model) -> list[Obstacle]:

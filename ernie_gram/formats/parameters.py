@@ -15,6 +15,7 @@ from ernie_gram.formats.names import (
     TASKS,
     Column,
     Renaming,
+    foreign_prefix,
     is_transposed,
     names,
     renaming,
@@ -77,14 +78,17 @@ def head_size(parameters: Arrays) -> int | None:
     return None if transform is None else 0 if HEAD_NORM in parameters else int(transform.shape[1])
 
 
-def load_parameters(path: Path, column: Column, config: ModelConfig, task: int | None = None) -> Loaded:
+def load_parameters(path: Path, column: Column, config: ModelConfig, adds_task: bool = False) -> Loaded:
     """Read the parameters of a model from a file, or from a folder with one Paddle variable per file.
 
-    Args:
-        task: the row of the task embeddings that is added to every token, and here to the rows of the segments.
+    If `adds_task`, the embedding of task 0 is added to the rows of the segments: the model adds it to every token.
     Raises InputError if a parameter is missing, unknown, of another shape, not floating-point or not finite.
     """
     source, stored = str(path), read_arrays(path)
+    notes = list(stored.notes)
+    if foreign := foreign_prefix(stored.arrays, column):
+        stored = replace(stored, arrays={name.removeprefix(foreign): each for name, each in stored.arrays.items()})
+        notes.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
     completed, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, source)
     check_numbers({name: stored.arrays[name] for name in found.ours}, source)
     arrays = to_ours(stored.arrays, column, found)
@@ -94,18 +98,14 @@ def load_parameters(path: Path, column: Column, config: ModelConfig, task: int |
             raise InputError(
                 f"{source}: {name} differs from {theirs}; only heads with tied parameters can be converted"
             )
-    notes = list(stored.notes)
-    if found.foreign:
-        notes.append(f"the names of the parameters begin with {quoted(found.foreign)}; read without it")
-    if task is not None:
+    if adds_task:
         name = next((name for name, what in found.ignored.items() if what == TASKS), "")
         table, rows = stored.arrays.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
-        if table.ndim != 2 or not 0 <= task < len(table) or table.shape[1:] != rows.shape[1:]:
-            raise InputError(f"{source}: no row {task} of task embeddings, which use_task_id asks for, beside segments")
+        if table.ndim != 2 or not len(table) or table.shape[1:] != rows.shape[1:]:
+            raise InputError(f"{source}: no embedding of task 0, for which use_task_id asks, beside those of segments")
         check_numbers({name: table}, source)
-        arrays[SEGMENTS] = rows + table[task]
-        notes.append(f"row {task} of {name} was added to the segment embeddings; other tasks were left out")
-        del found.ignored[name]
+        arrays[SEGMENTS] = rows + table[0]
+        notes.append(f"added row 0 of {name} to the segment embeddings; {found.ignored.pop(name)}: only task 0 is read")
     notes += _notes_on_ignored(found.ignored)
     for name, key in OPTIONAL_TABLES.items():
         if name not in arrays or getattr(completed, key):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.model.config import ModelConfig
-from reader.errors import InputError, quoted
+from reader.errors import InputError
 
 Settings = dict[str, Any]
 
@@ -99,6 +99,8 @@ def refuse_other_models(settings: Mapping[str, Any], source: str) -> None:
         raise InputError(
             f"{source}: position_embedding_type {position!r}: only {ABSOLUTE!r} positions can be converted"
         )
+    if settings.get("task_id", 0) != 0:
+        raise InputError(f"{source}: task_id: only the embedding of task 0 can be converted")
     for key, what in (
         ("is_decoder", "a decoder"),
         ("add_cross_attention", "a decoder with cross-attention"),
@@ -106,16 +108,6 @@ def refuse_other_models(settings: Mapping[str, Any], source: str) -> None:
     ):
         if flag(settings, key, False, source):
             raise InputError(f"{source}: {key}: {what} cannot be converted")
-
-
-def task_row(settings: Mapping[str, Any], source: str) -> int | None:
-    """Return the row of the task embeddings that the model adds to every token by default; None if it reads none."""
-    if not flag(settings, "use_task_id", False, source):
-        return None
-    row = settings.get("task_id", 0)
-    if type(row) is not int:
-        raise InputError(f"{source}: task_id: expected a whole number, found {quoted(row)}")
-    return row
 
 
 def _activation(value: Any, source: str) -> str:

@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 
 from reader.errors import InputError, SystemRefusedError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
-from reader.system.untrusted_text import is_file_name, json_value, limited_text
+from reader.system.untrusted_text import FILE_NAME, json_value, limited_text
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 FILES = (MODEL, OPTIMIZER, STATE)
@@ -162,7 +162,7 @@ def verify(path: Path, names: tuple[str, ...] = FILES, kind: str = "checkpoint",
     try:
         sums: dict[str, str] = json_value(limited_text(path / CHECKSUMS))
         for name in dict.fromkeys([*names, *(sums if listed else ())]):
-            if not is_file_name(name):
+            if not FILE_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a file in this folder")
             if sha256_of(path / name) != sums[name]:
                 raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")

@@ -7,8 +7,8 @@ InputError names it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,16 +22,11 @@ MAX_DEPTH = 100
 MAX_DIGITS = 100  # more take long to convert, or do not fit into a floating-point number
 # Values in a YAML file, each counted as often as aliases repeat it: printing them writes all of them.
 MAX_VALUES = 100_000
-MAX_NAME = 100  # characters
+# A name of a file in a folder, or a part of it.
+FILE_NAME = re.compile(r"(?!\.\.?$)[^/\\\x00-\x1f]{1,100}")
 
 TOO_DEEP = f"nested too deeply, in more than {MAX_DEPTH} levels"
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-
-
-def is_file_name(name: object) -> bool:
-    """Return whether a value is text that can be the name of a file in a folder, or a part of it."""
-    is_text = isinstance(name, str) and name.isprintable() and 0 < len(name) <= MAX_NAME
-    return is_text and name not in (".", "..") and not {"/", "\\"} & set(str(name))
 
 
 def limited_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
@@ -160,10 +155,14 @@ def yaml_value(text: str) -> Any:
         raise ValueError(f"not YAML: {error}") from error
 
 
-def check_yaml(text: str) -> None:
-    """Raise ValueError for YAML beyond the limits, before a library reads it; what is no YAML is left to that."""
-    with suppress(yaml.YAMLError):
+def check_yaml(text: str, where: str) -> None:
+    """Raise InputError, which names `where`, for YAML beyond the limits, before another library reads it."""
+    try:
         _Loader(text).get_single_node()
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from error
+    except yaml.YAMLError:
+        pass
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

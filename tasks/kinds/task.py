@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from reader.errors import InputError, quoted
-from reader.system.untrusted_text import is_file_name
+from reader.system.untrusted_text import FILE_NAME
 from tasks.layouts.rows import Layout
 
 Language: TypeAlias = Literal["en", "zh"]
@@ -102,7 +102,7 @@ class Task:
     def __post_init__(self) -> None:
         """Check the fields; raises InputError that names the field."""
         for key, name in (("name", self.name), *(("files", split) for split in self.splits)):
-            if not is_file_name(name):
+            if not FILE_NAME.fullmatch(name):
                 reason = "cannot be the name of a file; folders of runs and files of predictions have this name"
                 raise InputError(f"{key}: {quoted(name)} {reason}")
         if len(set(self.labels or ())) < len(self.labels or ()):

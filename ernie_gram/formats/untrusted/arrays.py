@@ -43,12 +43,6 @@ class StoredArrays:
     notes: tuple[str, ...] = ()
 
 
-def one_line(error: Exception) -> str:
-    """Return the message of an error of a library as one line of at most 200 characters."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else f"{text[:197]}..."
-
-
 def checked_sizes(sizes: object) -> tuple[int, ...]:
     """Return a shape as a tuple; raises ValueError for anything but at most MAX_DIMENSIONS numbers of 0 and more."""
     # bool is a subclass of int

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, one_line, view_of_bytes
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, view_of_bytes
 from reader.errors import quoted
 
 # An array takes about 40 operations, an operation of one byte up to 64 bytes of memory.
@@ -98,7 +98,7 @@ class ArrayUnpickler(pickle._Unpickler):
         except EOFError as error:
             raise ValueError("truncated") from error
         except DAMAGED as error:
-            raise ValueError(f"damaged: {one_line(error)}") from error
+            raise ValueError(f"damaged: {error}") from error
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the stand-in of a name; raises Refused for other names."""

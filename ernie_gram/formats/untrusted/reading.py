@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, one_line
+from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays
 from ernie_gram.formats.untrusted.paddle_pickle import read_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import is_paddle_variable, read_paddle_variable
 from ernie_gram.formats.untrusted.safetensors_file import is_safetensors, read_safetensors
@@ -68,7 +68,7 @@ def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
         if is_paddle_variable(start):
             return read_paddle_variable(path, memoryview(data))
     except DAMAGED as error:
-        raise InputError(f"{path}: {one_line(error)}") from error
+        raise InputError(f"{path}: {error}") from error
     if start.startswith(LFS_POINTER):
         raise InputError(f"{path}: is a pointer to a file in Git LFS; fetch the file itself with 'git lfs pull'")
     raise InputError(
@@ -89,6 +89,6 @@ def _read_folder(folder: Path) -> tuple[StoredArrays, int]:
         try:
             arrays |= read_paddle_variable(path, memoryview(data)).arrays
         except DAMAGED as error:
-            raise InputError(f"{path}: {one_line(error)}") from error
+            raise InputError(f"{path}: {error}") from error
         size += len(data)
     return StoredArrays(arrays), size

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, one_line, view_of_bytes
+from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, view_of_bytes
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import MAX_BYTES, json_value
@@ -40,7 +40,7 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
         with safe_open(path, "np"):
             pass
     except SafetensorError as error:
-        raise ValueError(f"damaged or truncated: {one_line(error)}") from error
+        raise ValueError(f"damaged or truncated: {error}") from error
     header = json_value(bytes(data[LENGTH_BYTES:first]).decode())
     header.pop("__metadata__", None)
     arrays = {}

@@ -10,10 +10,10 @@ import pytest
 
 from reader.errors import MAX_MESSAGE, InputError, print_error, print_note, print_warning
 from reader.system.untrusted_text import (
+    FILE_NAME,
     MAX_DEPTH,
     MAX_DIGITS,
     MAX_YAML_BYTES,
-    is_file_name,
     json_value,
     limited_text,
     read_json,
@@ -85,8 +85,8 @@ def test_larger_files_than_the_limit_are_refused(tmp_path: Path) -> None:
 
 
 def test_names_that_are_paths_are_no_names_of_files() -> None:
-    assert all(map(is_file_name, ("dev", "dev.2", "dev set", "测试", "..a")))
-    assert not any(map(is_file_name, ("", ".", "..", "a/b", "a\\b", "a\nb", "a\0", "x" * 300, None, 3, ["dev"])))
+    assert all(map(FILE_NAME.fullmatch, ("dev", "dev.2", "dev set", "测试", "..a")))
+    assert not any(map(FILE_NAME.fullmatch, ("", ".", "..", "a/b", "a\\b", "a\nb", "..\n", "a\0", "x" * 300)))
 
 
 def test_messages_are_cut_in_the_middle(capsys: pytest.CaptureFixture[str]) -> None:

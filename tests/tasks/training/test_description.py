@@ -43,7 +43,7 @@ def test_a_description_is_read(tmp_path: Path) -> None:
     [
         ({"task": ".."}, "name: '..'"),
         ({"task": "../../x"}, "name: "),
-        ({"task": 5}, "name: 5"),
+        ({"task": 5}, "damaged: "),
         ({"labels": ["0", "0"]}, "labels: "),
         ({"settings": {"input": {"max_seq_len": "[" * 300}}}, "input.max_seq_len: "),
     ],
