@@ -46,7 +46,7 @@ NAN = np.array([np.nan] * 8, np.float32)
             f"parameters {QUERY[5:]}, {QUERY[5:-6]}bias are missing",
         ),
         ({"bert.encoder.layer.2.output.dense.bias": NAN}, "bert.encoder.layer.2.output.dense.bias is not expected"),
-        ({"bert.embeddings.task_type_embeddings.weight": NAN}, "task_type_embeddings.weight is not expected"),
+        ({"bert.embeddings.other_embeddings.weight": NAN}, "other_embeddings.weight is not expected"),
         # The transposed shape, as in a file of Paddle.
         (
             {WIDE: np.zeros((8, 32), np.float32)},

@@ -163,7 +163,7 @@ def test_a_folder_without_a_format_or_with_several_is_refused_with_what_was_look
     assert str(caught.value).startswith(f"{tmp_path / 'empty'}: not a checkpoint, and not a run's folder")
     assert "`ernie-gram convert --list` names the files" in str(caught.value)
     (tmp_path / "empty" / "config.json").write_text('{"model_type": "roberta"}')
-    with pytest.raises(InputError, match=r"another model folder \(config\.json has model_type 'roberta'\); "):
+    with pytest.raises(InputError, match=r"another model folder \(config\.json: model_type is 'roberta'\); "):
         read_model(tmp_path / "empty")
     (folder / "saved_weights.pdparams").touch()
     with pytest.raises(InputError, match=r"files of several formats: ernie_gram \(.*\); upstream_dygraph \(.*\); keep"):
