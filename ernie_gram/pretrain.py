@@ -10,6 +10,7 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.pretrain")
 
+import os
 import sys
 
 from ernie_gram.config.loading import load_config
@@ -19,8 +20,10 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
+from ernie_gram.run.prepared import WRITE
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
+from reader.corpus.corpus_check import check_corpus
 from reader.errors import print_warning
 from reader.system.console import write_or_drop
 from reader.system.progress import progress
@@ -70,7 +73,12 @@ def train(run: Run) -> None:
 
 
 def check(run: Run) -> None:
-    """Print what --check has found beyond the summary: the start values of a warm start."""
+    """Print what --check has found beyond the summary: digests of the corpora, and the start values of a warm start.
+
+    The launchers' own check leaves the digests to the run that follows, which compares them in the background.
+    """
+    for corpus in run.corpora if os.environ.get(WRITE) is None else ():
+        write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
     if run.start:
         # Imported late: it loads Paddle.
         from ernie_gram.pretraining.job import describe_start

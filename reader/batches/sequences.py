@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.batches.sampler import unit_keys
-from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, UNITS, Corpus
+from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, Corpus
 from reader.errors import InputError
 from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
@@ -78,7 +78,7 @@ def find_sequences(corpus: Corpus, max_seq_len: int, fraction: float, pack_docum
         fraction: share of the units of a sequence that are masked.
         pack_documents: whether a sequence continues with the next document.
 
-    Raises InputError if `max_seq_len` is too short for the longest unit, or if the corpus contains an unknown unit.
+    Raises InputError if `max_seq_len` is too short for the longest unit.
     """
     longest = int(corpus.unit_tokens.max())
     max_tokens = max_seq_len - SPECIALS_PER_SEQUENCE
@@ -90,8 +90,6 @@ def find_sequences(corpus: Corpus, max_seq_len: int, fraction: float, pack_docum
     limits = _measure_limits(corpus, max_tokens, fraction)
     documents = corpus.documents[[0, -1]] if pack_documents else np.asarray(corpus.documents)
     starts = cut_pieces(np.asarray(corpus.units), documents, corpus.unit_tokens, limits.max_slots)
-    if len(starts) == 0:
-        raise InputError(f"{corpus.path / UNITS}: damaged: it contains an unknown unit; build the corpus again")
     return Sequences(starts, documents, limits)
 
 
@@ -106,14 +104,12 @@ def cut_pieces(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, max_to
         unit_tokens: int32 [C], number of tokens of each identity.
 
     Returns:
-        int64 [pieces + 1], index of the first unit of each piece, then the number of units; empty if a unit is unknown.
+        int64 [pieces + 1], index of the first unit of each piece, then the number of units.
     """
     starts = [np.int64(0)]
     for document in range(len(documents) - 1):
         used = 0
         for i in range(documents[document], documents[document + 1]):
-            if units[i] >= len(unit_tokens):
-                return np.empty(0, np.int64)
             tokens = unit_tokens[units[i]]
             if used and used + tokens > max_tokens:
                 starts.append(np.int64(i))
@@ -145,17 +141,8 @@ def _count_slots(units: np.ndarray, places: Int64s, unit_tokens: Int32s, limits:
         window = units[places[i] : places[i] + limits.max_tokens]
         keys = unit_keys(len(window), 0, 0, i)
         for u in range(sequence_length(window, keys, unit_tokens, limits)):
-            slots[i] += 1 if keys[u] < limits.reserve else _num_tokens(window[u], unit_tokens)
+            slots[i] += 1 if keys[u] < limits.reserve else unit_tokens[window[u]]
     return slots
-
-
-@numba.njit(cache=True, nogil=True)
-def _num_tokens(unit: int, unit_tokens: Int32s) -> int:
-    """Return the number of tokens of a unit.
-
-    The last row stands for unknown units, which only a damaged corpus has: `cut_pieces` finds them later.
-    """
-    return unit_tokens[min(unit, len(unit_tokens) - 1)]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -169,7 +156,7 @@ def sequence_length(units: np.ndarray, keys: UInt64s, unit_tokens: Int32s, limit
     """
     tokens = slots = 0
     for u in range(len(units)):
-        size = _num_tokens(units[u], unit_tokens)
+        size = unit_tokens[units[u]]
         tokens += size
         slots += 1 if keys[u] < limits.reserve else size
         if tokens > limits.max_tokens or (slots > limits.max_slots and u > 0):

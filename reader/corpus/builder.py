@@ -79,7 +79,7 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     with progress("checking the shards", size, "B") as phase:
         for path, info in zip(paths, infos, strict=True):
             # The joined corpus gets digests of its own, which would hide a damaged shard.
-            check_files(path, info, phase.advance)
+            check_files(path, info.digests, phase.advance)
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
     # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))

@@ -5,16 +5,12 @@ The digest of a file is its 32-byte BLAKE2b, so that `b2sum --length 256` prints
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError
-from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 
 CHUNK_BYTES = 1 << 20
@@ -35,13 +31,13 @@ def digests_in(folder: Path) -> dict[str, str]:
     return {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != CORPUS_INFO}
 
 
-def check_files(folder: Path, info: CorpusInfo, report: Callable[[int], Any] = lambda size: None) -> None:
+def check_files(folder: Path, digests: Mapping[str, str], report: Callable[[int], Any] = lambda size: None) -> None:
     """Compare the files of a corpus with their digests.
 
     Raises InputError that names each file that differs or cannot be read.
     """
     damaged = []
-    for name, expected in info.digests.items():
+    for name, expected in digests.items():
         try:
             is_equal = file_digest(folder / name, report) == expected
         except OSError:
@@ -52,41 +48,3 @@ def check_files(folder: Path, info: CorpusInfo, report: Callable[[int], Any] = l
         raise InputError(
             f"{', '.join(damaged)}: the content does not match the digest in {CORPUS_INFO}; build the corpus again"
         )
-
-
-def check_corpus(path: Path) -> str:
-    """Check a corpus and its files, and show the progress; return a summary. Raises InputError if a file is damaged."""
-    info = CorpusInfo.load(path)
-    size = sum((path / name).stat().st_size for name in info.digests if (path / name).is_file())
-    with progress(f"checking {path}", size, "B") as phase:
-        check_files(path, info, phase.advance)
-    Corpus(path)
-    return f"{len(info.digests)} files ({size:,} bytes) match their digests"
-
-
-class BackgroundCheck:
-    """Checks the files of corpora in a background thread, so that training need not wait for it."""
-
-    def __init__(self, corpora: Iterable[Corpus]) -> None:
-        """Start the thread. It does not keep the process alive."""
-        self._corpora = list(corpora)
-        self._done: Future[None] = Future()
-        threading.Thread(target=self._run, name="corpus check", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            for corpus in self._corpora:
-                check_files(corpus.path, corpus.info)
-        except BaseException as error:
-            self._done.set_exception(error)
-        else:
-            self._done.set_result(None)
-
-    def poll(self) -> None:
-        """Raise InputError if the check has found a damaged file so far."""
-        if self._done.done():
-            self._done.result()
-
-    def wait(self) -> None:
-        """Wait until the check is finished. Raises InputError if it has found a damaged file."""
-        self._done.result()

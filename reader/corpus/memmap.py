@@ -22,9 +22,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
+from numpy.lib.format import open_memmap
 
+from reader.corpus.file_digests import check_files
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon, info_path
@@ -36,10 +40,11 @@ from reader.tokenization.vocabulary_file import FILE_NAMES, kept_vocabulary
 
 FORMAT = 2
 UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
-ARRAYS = ("ngram_tokens.npy", "ngram_offsets.npy", "unit_counts.npy")
+ARRAYS = NGRAM_TOKENS, NGRAM_OFFSETS, UNIT_COUNTS = ("ngram_tokens.npy", "ngram_offsets.npy", "unit_counts.npy")
 # All files of a corpus.
 FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name}
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
+BLOCK = 1 << 16  # numbers that are checked at a time
 
 
 def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:
@@ -92,7 +97,11 @@ class CorpusInfo:
         """Read the description of a corpus in a file; raises InputError if it is damaged."""
         try:
             info = cls(**json_value(limited_text(path)))
-            wrong = [key for key, kind in _TYPES_OF_KEYS.items() if type(getattr(info, key)) is not kind]
+            wrong = [
+                key
+                for key, kind in _TYPES_OF_KEYS.items()
+                if type(value := getattr(info, key)) is not kind or (isinstance(value, int) and value < 0)
+            ]
         except (ValueError, TypeError, OSError) as error:
             raise InputError(f"{path}: not a corpus description: {error}") from error
         if wrong:
@@ -128,16 +137,10 @@ class Corpus:
         self.info = CorpusInfo.load(path)
         self.units = self._map(UNITS, np.dtype(unit_dtype(self.num_units)), self.info.units)
         self.documents = self._map(DOCUMENTS, np.dtype(np.int64), self.info.documents + 1)
-        self.ngram_tokens, self.ngram_offsets, self.unit_counts = map(self._load, ARRAYS)
-        fits = (
-            len(self.ngram_offsets) == self.info.num_ngrams + 1
-            and self.ngram_offsets[-1] == len(self.ngram_tokens)
-            and len(self.unit_counts) == self.num_units
-            and self.unit_counts.sum() == self.info.units
-            and self.documents[-1] == self.info.units
-        )
-        if not fits:
-            raise InputError(f"{path}: its files do not match each other; build it again")
+        self.ngram_tokens = self._load(NGRAM_TOKENS, np.int32)
+        self.ngram_offsets = self._load(NGRAM_OFFSETS, np.int64, self.info.num_ngrams + 1)
+        self.unit_counts = self._load(UNIT_COUNTS, np.int64, self.num_units)
+        self._check_numbers()
 
     def __len__(self) -> int:
         return self.info.documents
@@ -163,18 +166,42 @@ class Corpus:
     def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
         """Memory-map a file of `count` numbers. Raises InputError if it is missing or has another size."""
         file = self.path / name
-        size = file.stat().st_size if file.is_file() else -1
-        if size != count * dtype.itemsize:
-            raise InputError(f"{file}: expected {count * dtype.itemsize} bytes, found {max(size, 0)}; build it again")
+        size = file.stat().st_size if file.is_file() else 0
+        if count <= 0 or size != count * dtype.itemsize:
+            self._refuse(f"expects {count * dtype.itemsize} bytes of {name}, which has {size}", name)
         return np.memmap(file, dtype, "r", shape=(count,))
 
-    def _load(self, name: str) -> np.ndarray:
-        """Load a .npy file. Raises InputError if it is missing or damaged."""
+    def _load(self, name: str, dtype: npt.DTypeLike, count: int | None = None) -> np.ndarray:
+        """Load a .npy file of `count` numbers, or of any number. Raises InputError if it is missing or damaged."""
         try:
-            # Mapped first: an array larger than its file is refused before memory is taken.
-            return np.array(np.load(self.path / name, mmap_mode="r", allow_pickle=False))
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{self.path / name}: damaged or missing; build the corpus again") from error
+            # Mapped first, because the header may claim more numbers than the file or any memory has.
+            values = np.array(open_memmap(self.path / name, mode="r"))
+        except Exception:  # NumPy also raises SyntaxError, TypeError and TokenError for a damaged header
+            values = np.array(None)
+        if values.dtype != dtype or values.ndim != 1 or count not in (None, len(values)):
+            self._refuse(f"does not fit {name}", name)
+        return values
+
+    def _check_numbers(self) -> None:
+        """Raise InputError for numbers that lead out of an array: compiled code would read there, and crash."""
+        info, tokens = self.info, len(self.ngram_tokens)
+        for fits, *names in (
+            (_are_ascending(self.documents, info.units), DOCUMENTS),
+            (_are_ascending(self.ngram_offsets, tokens), NGRAM_OFFSETS, NGRAM_TOKENS),
+            # Negative numbers are large ones as uint32.
+            (self.ngram_tokens.view(np.uint32).max(initial=0) < info.num_tokens, NGRAM_TOKENS),
+            (self.units.max() < self.num_units, UNITS),
+            (self.unit_counts.min() >= 0 and self.unit_counts.sum() == info.units, UNIT_COUNTS),
+            (self.unit_counts @ self.unit_tokens == info.tokens, UNIT_COUNTS, NGRAM_OFFSETS),
+            (self.unit_counts[info.num_tokens :].sum() == info.ngram_units, UNIT_COUNTS),
+        ):
+            if not fits:
+                self._refuse(f"does not fit the numbers in {' and '.join(names)}", *names)
+
+    def _refuse(self, reason: str, *names: str) -> NoReturn:
+        """Raise InputError that names those of some files that have changed, or corpus.json and the reason if none."""
+        check_files(self.path, {name: self.info.digests.get(name, "") for name in names})
+        raise InputError(f"{self.path / CORPUS_INFO}: {reason}; build the corpus again")
 
     @property
     def num_units(self) -> int:
@@ -216,3 +243,10 @@ class Corpus:
     def names(self) -> UnitNames:
         """The text of every identity."""
         return UnitNames(self.vocabulary, self.lexicon)
+
+
+def _are_ascending(values: Int64s, last: int) -> bool:
+    """Return whether numbers begin with 0, become larger from each to the next one, and end with `last`."""
+    lower, upper = np.asarray(values[:-1]), np.asarray(values[1:])
+    blocks = (slice(first, first + BLOCK) for first in range(0, len(lower), BLOCK))
+    return bool(values[0] == 0 and values[-1] == last and all((lower[each] < upper[each]).all() for each in blocks))

@@ -146,14 +146,6 @@ def test_a_sequence_length_below_the_longest_unit_is_refused(corpus: Corpus) -> 
         feeder_of(corpus, 9, pack_documents=False)
 
 
-def test_an_unknown_unit_is_reported(corpus: Corpus) -> None:
-    damaged = copy.copy(corpus)
-    damaged.units = np.asarray(corpus.units).copy()
-    damaged.units[1000] = corpus.num_units
-    with pytest.raises(InputError, match=r"units\.bin: damaged"):
-        feeder_of(damaged, 64, pack_documents=False)
-
-
 def unchanged_inputs(feeder: Feeder) -> float:
     """Return the share of full sequences whose input stays the same if other units are hidden in it.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from reader.batches.feeder import Feeder, Masking
-from reader.corpus.file_digests import check_corpus
+from reader.corpus.corpus_check import check_corpus
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.reader.corpus.test_units import tokens_of
@@ -53,14 +53,6 @@ def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
         return Path(shutil.copytree(built / "corpus", tmp_path / "c"))
 
     path = copy()
-    (path / "units.bin").write_bytes((path / "units.bin").read_bytes()[:-2])
-    with pytest.raises(InputError, match=r"units\.bin: expected \d+ bytes"):
-        Corpus(path)
-    path = copy()
-    (path / "ngram_offsets.npy").write_bytes(b"")
-    with pytest.raises(InputError, match=r"ngram_offsets\.npy: damaged"):
-        Corpus(path)
-    path = copy()
     info = json.loads((path / "corpus.json").read_text())
     (path / "corpus.json").write_text(json.dumps(info | {"format": 99}))
     with pytest.raises(InputError, match="corpus format 99"):
@@ -72,11 +64,6 @@ def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
         (path / "corpus.json").write_text(wrong)
         with pytest.raises(InputError, match=r"corpus\.json: not a corpus description: "):
             check_corpus(path)
-    for name in ("ngram_tokens", "ngram_offsets", "unit_counts"):
-        path = copy()
-        np.save(path / f"{name}.npy", np.load(path / f"{name}.npy")[:-1])
-        with pytest.raises(InputError, match="its files do not match each other; build it again"):
-            Corpus(path)
     path = copy()
     with (path / "ngram_offsets.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
