@@ -44,7 +44,7 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.corpus_check import check_corpus
-from reader.corpus.units import UnitCutter, check_lexicon
+from reader.corpus.units import UnitCutter, check_lexicon, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
@@ -113,7 +113,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
         if not len(lexicon):
             raise OptionError(
                 f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
-                "--min_count or a higher --max_ngram_tokens"
+                "--min_count, a higher --max_ngram_tokens, or a --vocab that can spell it"
             )
         lexicon.save(args.output)
     words = result.words
@@ -146,9 +146,11 @@ def build_corpus_command(args: argparse.Namespace) -> None:
         text = TextFiles(shard_files(text.paths, num_shards)[index], args.text_field)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     plan, resources = resume_plan(args, text, **made_with)
+    cutter = UnitCutter(vocabulary, lexicon, max_words=words_to_remember(resources.memory_bytes // resources.workers))
+    cutter.check_ngrams()
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=True)
-        build_corpus(text, vocabulary, lexicon, args.output, folder, resources, shard)
+        build_corpus(text, cutter, args.output, folder, resources, shard)
     print_corpus_summary(args.output)
     print(f"next: {after_corpus(args)}")
 
@@ -210,6 +212,7 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
         return
     text = ", ".join(map(str, files))
     cutter = UnitCutter(vocabulary, lexicon)
+    cutter.check_ngrams()
     covered, unknown = coverage(cutter, TextFiles(files, args.text_field))
     print(f"\n{text}: {covered}\n")
     lines = TextFiles(files, args.text_field).lines()

@@ -35,7 +35,7 @@ def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], u
         f"{unknown:.2%} of the tokens of frequent words are [UNK]"
     )
     left_out = counted(info.left_out, "n-gram")
-    print(f"left out: {left_out} with a single sub-word token, or with more than {info.max_ngram_tokens}")
+    print(f"left out: {left_out} with a single sub-word token, with more than {info.max_ngram_tokens}, or with [UNK]")
 
 
 def print_corpus_summary(path: Path) -> None:

@@ -27,7 +27,6 @@ from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.untrusted_text import read_json
-from reader.tokenization.chinese_segmentation import SEGMENTERS
 from reader.tokenization.vocabulary import Vocabulary
 
 NAME = "ernie_gram"
@@ -107,14 +106,9 @@ def _lexicon(folder: Path, vocabulary: Vocabulary) -> Lexicon | None:
     path = folder / LEXICON
     if not path.is_file() and not info_path(path).is_file():
         return None
-    try:
-        lexicon = Lexicon.load(path)
-    except (ValueError, IndexError) as error:
-        raise InputError(f"{path}: damaged: {error}") from error
+    lexicon = Lexicon.load(path)
     if lexicon.info.vocabulary != vocabulary.fingerprint:
         raise InputError(f"{path}: was made with another vocabulary than the one in the folder")
-    if lexicon.info.han not in SEGMENTERS:
-        raise InputError(f"{info_path(path)}: han: {lexicon.info.han!r} is not one of {', '.join(SEGMENTERS)}")
     return lexicon
 
 

@@ -13,35 +13,26 @@ import numpy as np
 
 from reader.corpus.file_digests import check_files, digests_in
 from reader.corpus.memmap import ARRAYS, FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
-from reader.corpus.units import UnitCutter, words_to_remember
+from reader.corpus.units import UnitCutter
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon
 from reader.system.arrays import Int64s
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
-from reader.tokenization.vocabulary import Vocabulary
 
 BLOCK = 1 << 22  # units that are counted at a time
 
 
 def build_corpus(
-    text: TextFiles,
-    vocabulary: Vocabulary,
-    lexicon: Lexicon | None,
-    output: Path,
-    folder: Path,
-    resources: Resources,
-    shard: str = "",
+    text: TextFiles, cutter: UnitCutter, output: Path, folder: Path, resources: Resources, shard: str = ""
 ) -> None:
     """Cut text into units and store them in the folder `output`, which appears only when it is complete.
 
     Finished segments are stored in the work folder `folder` (see resumable_folder.py); `shard` is I/N, or "" for a
     whole text. Raises InputError for invalid text, and for text without words.
     """
-    cutter = UnitCutter(vocabulary, lexicon, max_words=words_to_remember(resources.memory_bytes // resources.workers))
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     cut_segment = partial(_cut_segment, cutter, unit_dtype(num_units))
     segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)

@@ -8,9 +8,8 @@ import numpy as np
 
 from reader.corpus.boundaries import Units, cut_lines
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, segmenter_of
+from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, segmenter_of, spell
 from reader.system.arrays import Int32s, Int64s
-from reader.tables.string_table import PackedStrings, take_strings
 from reader.tables.trie import build_trie
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.word_index import WordIndex
@@ -66,11 +65,19 @@ class UnitCutter:
         self._pieces = PieceTable(vocabulary)
         self._reset_words()
         self._trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
-        self._pieces.extend(self._lexicon_words)
-        word_ends, self.ngram_tokens = take_strings(
-            PackedStrings(self._pieces.offsets, self._pieces.pieces), ngrams.word_ids
-        )
-        self.ngram_offsets = word_ends[ngrams.offsets]
+        self.ngram_tokens, self.ngram_offsets, self._is_unit = spell(ngrams, self._pieces, vocabulary.unk)
+
+    def check_ngrams(self) -> None:
+        """Raise InputError, with the line, for an n-gram of one token or with a word that the vocabulary cannot spell.
+
+        Models that were trained with such n-grams are still used.
+        """
+        if self.lexicon is not None and not self._is_unit.all():
+            i = int(self._is_unit.argmin())
+            raise InputError(
+                f"{self.lexicon.path}: line {i + 2}: {self.lexicon.ngrams.text(i)!r} is a single token, or the "
+                "vocabulary cannot spell it ([UNK]); make the lexicon again, or remove such lines"
+            )
 
     def cut(self, text: bytes) -> Units:
         """Cut UTF-8 text into units. Raises UnicodeDecodeError if it is not UTF-8."""

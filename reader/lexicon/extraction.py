@@ -28,10 +28,10 @@ from reader.lexicon.counting_stages import (
     merge_entry_lists,
     merge_words,
 )
-from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams
+from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, spell
 from reader.lexicon.ngram_keys import ngram_totals
 from reader.lexicon.t_test import kth_largest, needed_count
-from reader.system.arrays import Float64s, Int64s, offsets_of
+from reader.system.arrays import Float64s, Int64s
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 MIN_RELIABLE_SQUARE = 4  # smallest t^2 in a sample that allows an estimate for the whole text
@@ -201,14 +201,11 @@ def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Setti
     """Return the lexicon of the counted n-grams, without those of more than `max_ngram_tokens` sub-word tokens.
 
     N-grams of a single sub-word token are also left out: a word of Han characters may be a token of sentencepiece, and
-    such a word needs no second identity.
+    such a word needs no second identity. So are those with a word that the vocabulary cannot spell.
     """
     best = result.best
-    table = PieceTable(vocabulary)
-    table.extend(best.words)
-    ends = offsets_of(np.diff(table.offsets)[best.word_ids])
-    tokens = np.diff(ends[best.offsets])
-    kept = best.select((tokens > 1) & (tokens <= max_ngram_tokens))
+    _, offsets, is_unit = spell(best, PieceTable(vocabulary), vocabulary.unk)
+    kept = best.select(is_unit & (np.diff(offsets) <= max_ngram_tokens))
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,
         han=settings.segmenter,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -17,11 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.errors import InputError, counted
+from reader.errors import InputError, counted, located
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import atomic_file, sha256_of, write_atomically
 from reader.system.untrusted_text import json_value, limited_text
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
+from reader.tokenization.chinese_segmentation import SEGMENTERS
+from reader.tokenization.vocabulary import PieceTable
 
 HEADER = "ngram\tcount\tt"
 
@@ -104,10 +107,11 @@ class LexiconInfo:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """N-grams in file order, and a description of how they were made."""
+    """N-grams in file order, a description of how they were made, and the file they were read from, if any."""
 
     ngrams: NGrams
     info: LexiconInfo
+    path: Path | None = None
 
     def __len__(self) -> int:
         return len(self.ngrams.counts)
@@ -143,7 +147,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: str | Path) -> Lexicon:
-        """Read a lexicon. Raises InputError if it is missing, damaged or edited."""
+        """Read a lexicon. Raises InputError if it is missing, damaged or edited; it names the line that is wrong."""
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path}: no such lexicon; make one with `ernie-gram lexicon`")
@@ -156,13 +160,74 @@ class Lexicon:
             raise InputError(f"{info_path(path)}: missing; the lexicon was not finished, build it again") from error
         except (ValueError, TypeError) as error:
             raise InputError(f"{info_path(path)}: not a lexicon's description: {error}") from error
+        if info.han not in SEGMENTERS:
+            raise InputError(f"{info_path(path)}: han: {info.han!r} is not one of {', '.join(SEGMENTERS)}")
         if sha256_of(path) != info.sha256:
             raise InputError(f"{path}: its SHA-256 differs from the one in {info_path(path).name}; build it again")
         _, _, rows = path.read_text(encoding="utf-8").partition("\n")
         fields = rows.replace("\n", "\t").split("\t")[:-1]
         texts, counts, t = (fields[column::3] for column in range(3))
-        arrays = np.fromiter(map(int, counts), np.int64), np.fromiter(map(float, t), np.float64)
-        return cls(NGrams.from_texts(texts, *arrays), info)
+        try:
+            arrays = np.fromiter(map(int, counts), np.int64), np.fromiter(map(float, t), np.float64)
+            ngrams = NGrams.from_texts(texts, *arrays)
+            is_valid = len({*texts}) == len(texts) == len(t) and "" not in ngrams.words and _are_valid(ngrams)
+        except (ValueError, OverflowError):
+            is_valid = False
+        if not is_valid:
+            _check_lines(path, rows)
+            raise InputError(f"{path}: damaged; build it again")
+        return cls(ngrams, info, path)
+
+
+def _are_valid(ngrams: NGrams) -> bool:
+    """Return whether n-grams have valid counts and scores, and are sorted as in a lexicon."""
+    t, longer = ngrams.t, np.diff(ngrams.orders)
+    in_order = (longer > 0) | ((longer == 0) & (t[1:] <= t[:-1]))
+    return bool(in_order.all() and (ngrams.counts >= 0).all() and not np.isnan(t).any())
+
+
+def _check_lines(path: Path, rows: str) -> None:
+    """Raise InputError for the first line of a lexicon that is not valid."""
+    line_of: dict[str, int] = {}
+    last = (0, 0.0)
+    for number, line in enumerate(rows.split("\n")[:-1], 2):
+        with located(f"{path}: line {number}"):
+            text, _, t = parse_row(line)
+            if line_of.setdefault(text, number) < number:
+                raise InputError(f"{text!r} is there twice, first in line {line_of[text]}")
+            here = text.count(" ") + 1, -t
+            if here < last:
+                raise InputError("not sorted by the number of words, then by t")
+            last = here
+
+
+def parse_row(line: str) -> tuple[str, int, float]:
+    """Return the n-gram, the count and t of a line; without a count or t, it is 0. Raises InputError."""
+    text, count, t, *more = [*line.split("\t"), "0", "0"]
+    try:
+        numbers = int(count), float(t)
+    except ValueError:
+        numbers = -1, 0.0
+    if not 0 <= numbers[0] < 1 << 63 or math.isnan(numbers[1]) or len(more) > 2 or "" in text.split(" "):
+        raise InputError("expected words separated by single spaces, a tab, their count, a tab, and t")
+    return text, *numbers
+
+
+def spell(ngrams: NGrams, table: PieceTable, unknown: int) -> tuple[Int32s, Int64s, Bools]:
+    """Return the tokens of n-grams, where those of each begin, and which n-grams can be units of a corpus.
+
+    Such an n-gram has several tokens, and none of them is `unknown`, the ID of [UNK].
+
+    Args:
+        table: without words; it gets the words of the n-grams.
+    Returns:
+        int32, token IDs; int64 [n + 1]; bool [n].
+    """
+    table.extend(ngrams.words)
+    word_ends, tokens = take_strings(PackedStrings(table.offsets, table.pieces), ngrams.word_ids)
+    offsets = word_ends[ngrams.offsets]
+    is_known = np.diff(offsets_of(tokens == unknown)[offsets]) == 0
+    return tokens, offsets, is_known & (np.diff(offsets) > 1)
 
 
 def segmenter_of(lexicon: Lexicon | None) -> str:

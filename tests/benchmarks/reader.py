@@ -24,6 +24,7 @@ from reader.batches.feeder import Feeder, Masking
 from reader.corpus.boundaries import cut_lines
 from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
+from reader.corpus.units import UnitCutter
 from reader.demo_text import documents, write_text
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon
@@ -140,7 +141,7 @@ def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder
 
     def build() -> None:
         with tempfile.TemporaryDirectory(dir=folder) as work:
-            build_corpus(TextFiles([path]), vocabulary, lexicon, folder / "corpus", Path(work), RESOURCES)
+            build_corpus(TextFiles([path]), UnitCutter(vocabulary, lexicon), folder / "corpus", Path(work), RESOURCES)
 
     print_row("corpus of raw English", "ours: words, sub-word tokens, boundaries, file", megabytes, "MB", build, 1)
     few, size = first_part(text, 0.1)

@@ -64,7 +64,7 @@ def test_an_empty_lexicon_is_refused(built: Path, tmp_path: Path, options: list[
     (tmp_path / "text.txt").write_text("a b\n")
     arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
     message = (
-        r"text\.txt: no n-gram is left; use more text, other orders in --top, a lower --min_count or a higher --max_"
+        r"text\.txt: no n-gram is left; use more text, other orders in --top, a lower --min_count, a higher --max_"
     )
     with pytest.raises(InputError, match=message):
         run("lexicon", *arguments, *options)

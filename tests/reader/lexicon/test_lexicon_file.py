@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +14,16 @@ import pytest
 from scipy.stats import ttest_1samp
 from tokenizers.models import WordPiece
 
+from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import extraction
 from reader.lexicon.extraction import estimate_threshold
 from reader.lexicon.lexicon_file import Lexicon, NGrams, info_path
 from reader.lexicon.t_test import t_statistic
+from reader.system.atomic_files import sha256_of
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.commands import build
+from tests.support.commands import build, call
 
 Scored = tuple[tuple[str, ...], int, float]
 
@@ -146,3 +150,93 @@ def test_it_is_shown_in_one_line_and_holds_its_ngrams(built: Path) -> None:
         assert other not in lexicon
     assert len(repr(lexicon)) < 80
     assert f"{len(lexicon):,}" in repr(lexicon)
+
+
+def sealed(built: Path, folder: Path, change: Callable[[list[str]], None]) -> Path:
+    """Return a copy of the lexicon whose lines were changed, and which has the SHA-256 of the changed file."""
+    path = folder / "lexicon.tsv"
+    lines = (built / "lexicon.tsv").read_text().splitlines()
+    change(lines)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    info = json.loads(info_path(built / "lexicon.tsv").read_text())
+    info_path(path).write_text(json.dumps(info | {"sha256": sha256_of(path)}))
+    return path
+
+
+def replaced(number: int, old: str, new: str) -> Callable[[list[str]], None]:
+    """Return a function that replaces a part of a line, which is found by a regular expression."""
+
+    def change(lines: list[str]) -> None:
+        line = lines[number - 1]
+        lines[number - 1] = re.sub(old, new, line, count=1)
+        assert lines[number - 1] != line
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines.insert(6, lines[2]),
+        lambda lines: lines.insert(6, lines.pop(2)),
+        replaced(6, "^", "one two "),
+        replaced(7, "[^\t]*$", "nan"),
+        replaced(7, "[^\t]*$", "1e999x"),
+        replaced(7, "\t[0-9]", "\t-1"),
+        replaced(7, "\t[0-9]", f"\t{10**20}"),
+        replaced(7, "\t[^\t]*$", "\t1\t1.0"),
+        replaced(7, "$", "\t1.0"),
+        replaced(7, " ", "  "),
+        replaced(7, "^", " "),
+        replaced(7, "^[^\t]*", ""),
+    ],
+)
+def test_a_wrong_line_is_refused_although_the_checksum_fits(
+    built: Path, tmp_path: Path, change: Callable[[list[str]], None]
+) -> None:
+    path = sealed(built, tmp_path, change)
+    with pytest.raises(InputError, match=rf"^{path}: line 7: "):
+        Lexicon.load(path)
+
+
+@pytest.mark.parametrize("ngram", ["the", "\u9f98 the"])
+def test_an_ngram_that_can_be_no_unit_is_refused(built: Path, tmp_path: Path, ngram: str) -> None:
+    """One of a single token; one with a word that the vocabulary cannot spell, which is [UNK]."""
+    number = 2 if ngram == "the" else 5
+    path = sealed(built, tmp_path, replaced(number, "^[^\t]*", ngram))
+    # Models with such n-grams, which earlier versions kept, are still read.
+    assert Lexicon.load(path).find(ngram) == number - 2
+    arguments = ["--vocab", built / "vocab.txt", "--input", built / "held_out.txt"]
+    for command in (
+        ["corpus", *arguments, "--lexicon", path, "--output", tmp_path / "corpus"],
+        ["inspect", path, *arguments],
+    ):
+        done = call(main, *map(str, command))
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1].startswith(f"error: {path}: line {number}: {ngram!r} ")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["lexicon.tsv", "lexicon.tsv.json"]
+
+
+def test_ngrams_with_unk_are_left_out(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("if \u9f98 then else\n" * 9)
+    arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
+    build("lexicon", *map(str, arguments))
+    lexicon = Lexicon.load(tmp_path / "l.tsv")
+    assert lexicon.ngrams.texts() == ["then else"]
+    assert lexicon.info.left_out == 4
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"han": "jieba"}', "x"])
+def test_a_damaged_description_is_refused(built: Path, tmp_path: Path, content: str) -> None:
+    path = sealed(built, tmp_path, lambda lines: None)
+    info_path(path).write_text(content)
+    with pytest.raises(InputError, match=rf"^{info_path(path)}: "):
+        Lexicon.load(path)
+
+
+def test_an_unknown_segmenter_is_refused(built: Path, tmp_path: Path) -> None:
+    path = sealed(built, tmp_path, lambda lines: None)
+    info = json.loads(info_path(path).read_text())
+    info_path(path).write_text(json.dumps(info | {"han": "other"}))
+    with pytest.raises(InputError, match=rf"^{info_path(path)}: han: 'other' "):
+        Lexicon.load(path)

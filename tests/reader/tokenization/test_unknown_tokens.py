@@ -16,7 +16,7 @@ from tests.support.commands import build, call
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 # Of the words, "b" is [UNK]: 2 of the 8 tokens. In the second file, 6 of 9 are.
-TEXTS = {"a.txt": "a b a a b a\na a\n", "b.txt": "b a b b b b\n\na b a\n"}
+TEXTS = {"a.txt": "a b a a b a\na a\n", "b.txt": "b a a b b b b\n\na b\n"}
 SHARES = {"a.txt": "25.00%", "b.txt": "66.67%", "*.txt": "47.06%"}
 
 
@@ -39,7 +39,7 @@ def test_every_command_prints_the_same_share_and_warns(folder: Path) -> None:
     for name, share in SHARES.items():
         text = ["--input", str(folder / "text" / name)]
         for arguments in (
-            ["lexicon", *text, *vocab, "--top", "2:3", "--output", str(folder / "lexicon"), "--overwrite"],
+            ["lexicon", *text, *vocab, "--top", "2:4", "--output", str(folder / "lexicon"), "--overwrite"],
             ["corpus", *text, *vocab, *lexicon, "--output", str(folder / "corpus"), "--overwrite"],
             ["corpus", *text, *vocab, "--output", str(folder / "corpus"), "--overwrite"],
             ["inspect", str(folder / "lexicon"), *text, *vocab],
