@@ -44,11 +44,12 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.corpus_check import check_corpus
-from reader.corpus.units import UnitCutter, check_lexicon, words_to_remember
+from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
+from reader.lexicon.own_list import given_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
 from reader.lexicon_report import coverage, cut_text, describe
@@ -136,8 +137,7 @@ def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path, res
 def build_corpus_command(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
-    lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
-    check_lexicon(lexicon, vocabulary)
+    lexicon = given_lexicon(args.lexicon, vocabulary) if args.lexicon else None
     text = open_text(args, folder=True)
     shard = ""
     if args.shard:
@@ -199,12 +199,12 @@ def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tupl
 
 def inspect_lexicon(args: argparse.Namespace) -> None:
     """Show the sizes, quantiles and example entries of a lexicon; with --input, also its coverage of a text."""
-    lexicon = Lexicon.load(args.lexicon)
     if args.input and not args.vocab:
         raise InputError("--vocab: must be given with --input; it is needed to cut the text")
     if args.vocab and not args.input:
         raise InputError("--vocab: only valid with --input")
     vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
+    lexicon = given_lexicon(args.lexicon, vocabulary) if vocabulary else Lexicon.load(args.lexicon)
     files = find_files(args.input, [args.vocab, args.lexicon]) if args.input else []
     for line in describe(lexicon, args.entries):
         print(line)
@@ -300,8 +300,8 @@ def build_parser() -> OneLineParser:
         "--lexicon",
         type=Path,
         metavar="FILE",
-        help="a lexicon.tsv; its segmenter is used. Without a lexicon every unit is a token, and every Han character "
-        "a word",
+        help="a lexicon.tsv; its segmenter is used. Or a list of phrases of your own, one a line (docs/building.md). "
+        "Without a lexicon every unit is a token, and every Han character a word",
     )
     command.add_argument(
         "--shard",

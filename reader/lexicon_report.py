@@ -22,16 +22,20 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
 
     `entries` is the number of examples from each of the top, the middle and the end of the list.
     """
-    ngrams = lexicon.ngrams
-    rare = f"; without those that occur less than {lexicon.info.min_count:,} times" * (lexicon.info.min_count > 1)
-    left_out = f"{lexicon.info.left_out:,} left out because of their number of tokens{rare}"
-    yield f"{counted(len(lexicon), 'n-gram')}; {left_out}"
+    ngrams, info = lexicon.ngrams, lexicon.info
+    rare = f"; without those that occur less than {info.min_count:,} times" * (info.min_count > 1)
+    left_out = f"{info.left_out:,} left out because of their tokens{rare}"
+    origin = f" of the list {info.own}, not counted here" if info.own else ""
+    yield f"{counted(len(lexicon), 'n-gram')}{origin}; {left_out}"
     for order in dict.fromkeys(ngrams.orders.tolist()):
         indices = np.flatnonzero(ngrams.orders == order)
-        requested, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]
         yield ""
-        of = f"{len(indices):,} of {requested:,} requested"
-        yield f"{counted(order, 'word')}: {of}; the text has {counted(total, 'occurrence')}"
+        if info.own:
+            yield f"{counted(order, 'word')}: {len(indices):,}"
+        else:
+            of = f"{len(indices):,} of {info.top.get(str(order), 0):,} requested"
+            total = counted(info.totals[str(order)], "occurrence")
+            yield f"{counted(order, 'word')}: {of}; the text has {total}"
         yield "  quantile " + "".join(f"{quantile:>12.0%}" for quantile in QUANTILES)
         for what, values in (("count", ngrams.counts), ("t", ngrams.t)):
             quantiles = np.quantile(values[indices], QUANTILES, method="nearest")

@@ -24,7 +24,7 @@ import numpy as np
 
 from ernie_gram import Model
 from reader.corpus.units import UnitCutter
-from reader.lexicon.lexicon_file import Lexicon
+from reader.lexicon.own_list import given_lexicon
 
 Span = tuple[int, int]  # of tokens, half-open, counted with [CLS]
 
@@ -180,7 +180,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="path of the files, without an ending")
     arguments = parser.parse_args()
     model = Model.load(arguments.model)
-    cutter = UnitCutter(model.texts.vocabulary, Lexicon.load(arguments.lexicon)) if arguments.lexicon else None
+    vocabulary = model.texts.vocabulary
+    cutter = UnitCutter(vocabulary, given_lexicon(arguments.lexicon, vocabulary)) if arguments.lexicon else None
     texts = [arguments.text] if arguments.text else arguments.input.read_text(encoding="utf-8").splitlines()
     found, content = list[Inside](), dict[str, Any]()
     for text in filter(str.strip, texts):

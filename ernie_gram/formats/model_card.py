@@ -76,7 +76,9 @@ def _summary(model: Model, numbers: int) -> str:
     )
     text += "lower case, without accents." if vocabulary.lowercase else "with case and accents."
     if model.lexicon is not None:
-        text += f" It was pre-trained to predict {len(model.lexicon):,} n-grams beside the tokens."
+        own = model.lexicon.info.own
+        origin = f" of the list `{own}`, which were not counted in a text," if own else ""
+        text += f" It was pre-trained to predict {len(model.lexicon):,} n-grams{origin} beside the tokens."
     return text
 
 

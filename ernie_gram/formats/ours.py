@@ -106,10 +106,7 @@ def _lexicon(folder: Path, vocabulary: Vocabulary) -> Lexicon | None:
     path = folder / LEXICON
     if not path.is_file() and not info_path(path).is_file():
         return None
-    lexicon = Lexicon.load(path)
-    if lexicon.info.vocabulary != vocabulary.fingerprint:
-        raise InputError(f"{path}: was made with another vocabulary than the one in the folder")
-    return lexicon
+    return Lexicon.load(path, vocabulary)
 
 
 def _training(value: object, source: str) -> TrainingRecord | None:

@@ -49,6 +49,8 @@ def _describe(lexicon: Lexicon, runs: Sequence[ReportedRun], names_runs: bool) -
     title = f"{len(lexicon):,} n-grams"
     lines = [f"{title} of {', '.join(run.name for run in runs)}." if names_runs else f"{title}.", _share(runs[0])]
     explained = "Counts are those of the lexicon's own text; the share is that of all n-grams of this length in it."
+    if lexicon.info.own:
+        explained = f"The n-grams and their counts are those of the list {lexicon.info.own}; they were not counted."
     return Html(
         element("p", " ".join(line for line in lines if line))
         + table([*head, f"most frequent {TOP}"], rows)

@@ -44,7 +44,6 @@ ARRAYS = NGRAM_TOKENS, NGRAM_OFFSETS, UNIT_COUNTS = ("ngram_tokens.npy", "ngram_
 # All files of a corpus.
 FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name}
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
-BLOCK = 1 << 16  # numbers that are checked at a time
 
 
 def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:
@@ -247,6 +246,4 @@ class Corpus:
 
 def _are_ascending(values: Int64s, last: int) -> bool:
     """Return whether numbers begin with 0, become larger from each to the next one, and end with `last`."""
-    lower, upper = np.asarray(values[:-1]), np.asarray(values[1:])
-    blocks = (slice(first, first + BLOCK) for first in range(0, len(lower), BLOCK))
-    return bool(values[0] == 0 and values[-1] == last and all((lower[each] < upper[each]).all() for each in blocks))
+    return bool(values[0] == 0 and values[-1] == last and (values[:-1] < values[1:]).all())

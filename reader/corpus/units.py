@@ -26,12 +26,6 @@ def words_to_remember(memory_bytes: int) -> int:
     return min(MAX_REMEMBERED_WORDS, memory_bytes // (8 * BYTES_PER_WORD))
 
 
-def check_lexicon(lexicon: Lexicon | None, vocabulary: Vocabulary) -> None:
-    """Raise InputError if a lexicon was made with another vocabulary."""
-    if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
-        raise InputError("--vocab: the lexicon was made with another vocabulary or another --cased; give the same")
-
-
 class UnitCutter:
     """Cuts text into units, for one vocabulary and one lexicon.
 
@@ -49,15 +43,14 @@ class UnitCutter:
         segmenter: str = "",
         max_words: int = MAX_REMEMBERED_WORDS,
     ) -> None:
-        """Prepare to cut text. Raises InputError if the lexicon was made with another vocabulary.
+        """Prepare to cut text.
 
         Args:
-            lexicon: the n-grams that become units; with None, every unit is a token.
+            lexicon: the n-grams that become units, made with this vocabulary; with None, every unit is a token.
             segmenter: how Han characters are split into words (see chinese_segmentation.py); "" means the segmenter
                 of the lexicon (see `segmenter_of`).
             max_words: number of words to remember, besides those of the lexicon.
         """
-        check_lexicon(lexicon, vocabulary)
         self.vocabulary, self.lexicon, self.num_tokens = vocabulary, lexicon, len(vocabulary)
         self._segmenter = segmenter or segmenter_of(lexicon)
         ngrams = lexicon.ngrams if lexicon else NO_NGRAMS

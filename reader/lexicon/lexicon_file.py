@@ -20,13 +20,14 @@ import numpy as np
 
 from reader.errors import InputError, counted, located
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
-from reader.system.atomic_files import atomic_file, sha256_of, write_atomically
+from reader.system.atomic_files import sha256_of, write_atomically
 from reader.system.untrusted_text import json_value, limited_text
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 from reader.tokenization.chinese_segmentation import SEGMENTERS
-from reader.tokenization.vocabulary import PieceTable
+from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 HEADER = "ngram\tcount\tt"
+OWN_LIST = "; a list of your own is read with a --vocab, by `corpus` and `inspect --input`"
 
 
 class NGrams(NamedTuple):
@@ -92,6 +93,8 @@ class LexiconInfo:
         left_out: number of n-grams left out by this rule, among the best k_l.
         min_count: n-grams that occur less often are left out.
         sha256: SHA-256 of the TSV file.
+        own: file name of the list that was read instead of counting a text (own_list.py), with the counts that it has;
+            "", and not in the file, if the n-grams were counted.
     """
 
     vocabulary: str
@@ -103,6 +106,21 @@ class LexiconInfo:
     left_out: int
     min_count: int
     sha256: str = ""
+    own: str = ""
+
+    @classmethod
+    def read(cls, lexicon: Path) -> LexiconInfo:
+        """Read the description of a lexicon. Raises InputError if it is missing or damaged."""
+        path = info_path(lexicon)
+        try:
+            info = cls(**json_value(limited_text(path)))
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: missing; the lexicon was not finished, build it again{OWN_LIST}") from error
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{path}: not a lexicon's description: {error}") from error
+        if info.han not in SEGMENTERS:
+            raise InputError(f"{path}: han: {info.han!r} is not one of {', '.join(SEGMENTERS)}")
+        return info
 
 
 @dataclass(frozen=True)
@@ -138,32 +156,36 @@ class Lexicon:
 
     def save(self, path: Path) -> None:
         """Write the TSV, then the JSON with its SHA-256. A TSV without its JSON is incomplete and is not loaded."""
-        with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(HEADER + "\n")
-            columns = self.ngrams.texts(), self.ngrams.counts.tolist(), self.ngrams.t.tolist()
-            file.writelines(map("{}\t{}\t{!r}\n".format, *columns))
-        info = asdict(self.info) | {"sha256": sha256_of(path)}
-        write_atomically(info_path(path), json.dumps(info, indent=1) + "\n")
+        content = self.content
+        write_atomically(path, content)
+        info = asdict(self.info) | {"sha256": hashlib.sha256(content).hexdigest()}
+        kept = {key: value for key, value in info.items() if key != "own" or value}
+        write_atomically(info_path(path), json.dumps(kept, indent=1) + "\n")
+
+    @property
+    def content(self) -> bytes:
+        """The content of the TSV."""
+        columns = self.ngrams.texts(), self.ngrams.counts.tolist(), self.ngrams.t.tolist()
+        return "".join([f"{HEADER}\n", *map("{}\t{}\t{!r}\n".format, *columns)]).encode()
 
     @classmethod
-    def load(cls, path: str | Path) -> Lexicon:
-        """Read a lexicon. Raises InputError if it is missing, damaged or edited; it names the line that is wrong."""
+    def load(cls, path: str | Path, vocabulary: Vocabulary | None = None) -> Lexicon:
+        """Read a lexicon. Raises InputError if it is missing, damaged or edited; it names the line that is wrong.
+
+        Raises it too if `vocabulary` is given, and is not the one that the lexicon was made with.
+        """
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path}: no such lexicon; make one with `ernie-gram lexicon`")
         with path.open("rb") as file:
             if file.read(len(HEADER) + 1) != f"{HEADER}\n".encode():
-                raise InputError(f"{path}: not a lexicon: the first line is not {HEADER!r}")
-        try:
-            info = LexiconInfo(**json_value(limited_text(info_path(path))))
-        except FileNotFoundError as error:
-            raise InputError(f"{info_path(path)}: missing; the lexicon was not finished, build it again") from error
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{info_path(path)}: not a lexicon's description: {error}") from error
-        if info.han not in SEGMENTERS:
-            raise InputError(f"{info_path(path)}: han: {info.han!r} is not one of {', '.join(SEGMENTERS)}")
+                raise InputError(f"{path}: not a lexicon: the first line is not {HEADER!r}{OWN_LIST}")
+        info = LexiconInfo.read(path)
         if sha256_of(path) != info.sha256:
-            raise InputError(f"{path}: its SHA-256 differs from the one in {info_path(path).name}; build it again")
+            different = f"its SHA-256 differs from the one in {info_path(path).name}"
+            raise InputError(f"{path}: {different}; build it again{OWN_LIST}")
+        if vocabulary is not None and vocabulary.fingerprint != info.vocabulary:
+            raise InputError(f"{path}: was made with another vocabulary, or another --cased; give the same")
         _, _, rows = path.read_text(encoding="utf-8").partition("\n")
         fields = rows.replace("\n", "\t").split("\t")[:-1]
         texts, counts, t = (fields[column::3] for column in range(3))
@@ -193,6 +215,8 @@ def _check_lines(path: Path, rows: str) -> None:
     for number, line in enumerate(rows.split("\n")[:-1], 2):
         with located(f"{path}: line {number}"):
             text, _, t = parse_row(line)
+            if "" in text.split(" "):
+                raise InputError("expected an n-gram of words with single spaces between them")
             if line_of.setdefault(text, number) < number:
                 raise InputError(f"{text!r} is there twice, first in line {line_of[text]}")
             here = text.count(" ") + 1, -t
@@ -208,8 +232,8 @@ def parse_row(line: str) -> tuple[str, int, float]:
         numbers = int(count), float(t)
     except ValueError:
         numbers = -1, 0.0
-    if not 0 <= numbers[0] < 1 << 63 or math.isnan(numbers[1]) or len(more) > 2 or "" in text.split(" "):
-        raise InputError("expected words separated by single spaces, a tab, their count, a tab, and t")
+    if not 0 <= numbers[0] < 1 << 63 or math.isnan(numbers[1]) or len(more) > 2:
+        raise InputError("expected an n-gram, and after tabs its count and t")
     return text, *numbers
 
 

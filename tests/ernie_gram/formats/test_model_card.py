@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from ernie_gram.formats.model import Model, TrainingRecord
 from ernie_gram.formats.model_card import licence_of, model_card
 from ernie_gram.model.config import ModelConfig
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import ROOT
@@ -84,3 +86,12 @@ def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> 
         assert licence_of(tmp_path) == licence, text
     card.unlink()
     assert licence_of(tmp_path) is None
+
+
+def test_a_card_says_that_a_list_of_ones_own_was_not_counted() -> None:
+    made = NGrams.from_texts(["a a", "a a a"], np.zeros(2, np.int64), np.zeros(2))
+    for own in ("", "phrases.tsv"):
+        info = LexiconInfo(VOCABULARY.fingerprint, "char", "", {}, {}, 3, 0, 1, own=own)
+        card = model_card(model(lexicon=Lexicon(made, info)), "name", "some_library", "Load it so.", 12, [], [])
+        assert "predict 2 n-grams" in card
+        assert ("of the list `phrases.tsv`, which were not counted" in card) == bool(own)

@@ -46,7 +46,7 @@ def test_fingerprint_depends_on_everything_the_corpus_is_made_from(built: Path, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--cased"], "--vocab: the lexicon was made with another vocabulary"),
+        (["--cased"], "{built}/lexicon.tsv: was made with another vocabulary"),
         (["--vocab", "nowhere.txt"], "nowhere.txt: cannot read the vocabulary"),
         (["--lexicon", "nowhere.tsv"], "nowhere.tsv: no such lexicon"),
         (["--input", "nowhere"], "nowhere: no such file, folder or pattern"),
@@ -59,7 +59,7 @@ def test_invalid_input_gives_one_line_and_leaves_no_files(
     arguments += ["--lexicon", str(built / "lexicon.tsv"), "--output", str(tmp_path / "c"), *change]
     done = call(main, "corpus", *arguments)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {message}")
+    assert done.stderr.splitlines()[-1].startswith(f"error: {message.format(built=built)}")
     assert list(tmp_path.iterdir()) == []
 
 

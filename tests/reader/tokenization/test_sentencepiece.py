@@ -210,13 +210,13 @@ def test_vocabularies_of_different_kind_or_content_have_different_fingerprints(
 def test_a_vocabulary_is_rejected_with_the_lexicon_of_another_kind(
     built: Path, pieces: Path, vocabulary: SentencePieceVocabulary, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="--vocab: the lexicon was made with another vocabulary"):
-        UnitCutter(vocabulary, Lexicon.load(built / "lexicon.tsv"))
+    with pytest.raises(InputError, match=r"lexicon\.tsv: was made with another vocabulary"):
+        Lexicon.load(built / "lexicon.tsv", vocabulary)
     arguments = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(pieces / "lexicon.tsv")]
     arguments += ["--input", str(pieces / "train.txt"), "--output", str(tmp_path / "corpus")]
     done = call(main, "corpus", *arguments)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("error: --vocab: the lexicon was made with another vocabulary")
+    assert done.stderr.splitlines()[-1].startswith(f"error: {pieces / 'lexicon.tsv'}: was made with another vocabulary")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,73 @@
+"""A list of phrases of one's own, or an edited lexicon, as a lexicon: one phrase a line, with its count and t if known.
+
+The phrases are split into words as text is. A phrase that is a single token, or that has a word which the vocabulary
+cannot spell, is no unit, and is left out with a note.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from reader.errors import InputError, counted, located, print_note
+from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, info_path, parse_row, spell
+from reader.system.atomic_files import sha256_of
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.vocabulary import PieceTable, Vocabulary
+
+
+def given_lexicon(path: Path, vocabulary: Vocabulary) -> Lexicon:
+    """Return the lexicon in a file that a user gives: one that was made here, or a list of the user's own.
+
+    Raises InputError that names the line that is wrong, or if no phrase of a list can be a unit.
+    """
+    info = LexiconInfo.read(path) if info_path(path).is_file() else None
+    if not path.is_file() or (info is not None and sha256_of(path) == info.sha256):
+        return Lexicon.load(path, vocabulary)
+    han = info.han if info is not None else "char"
+    phrases = _read(path, vocabulary.lowercase, han)
+    _, offsets, is_unit = spell(phrases, PieceTable(vocabulary), vocabulary.unk)
+    left_out = [phrases.text(i) for i in np.flatnonzero(~is_unit).tolist()]
+    why = "that are a single token or that the vocabulary cannot spell"
+    note = f"; left out: {counted(len(left_out), 'phrase')} {why}, such as {left_out[0]!r}" if left_out else ""
+    if not is_unit.any():
+        raise InputError(f"{path}: a list without an n-gram{note}")
+    print_note(f"{path}: a list of your own, not counted here: {counted(int(is_unit.sum()), 'n-gram')}{note}")
+    made = LexiconInfo(
+        vocabulary=vocabulary.fingerprint,
+        han=han,
+        text="",
+        totals={},
+        top={},
+        max_ngram_tokens=int(np.diff(offsets)[is_unit].max()),
+        left_out=len(left_out),
+        min_count=0,
+        own=path.name,
+    )
+    lexicon = Lexicon(phrases.select(is_unit), made)
+    return replace(lexicon, info=replace(made, sha256=hashlib.sha256(lexicon.content).hexdigest()))
+
+
+def _read(path: Path, lowercase: bool, han: str) -> NGrams:
+    """Return the phrases of a list, each once; raises InputError that names the line that is wrong."""
+    # In an edited lexicon of Chinese words, spaces separate the words.
+    cut_han = segmenter("char" if han == "char" else "space")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
+    rows: dict[str, tuple[int, float]] = {}
+    for number, line in enumerate(lines, 1):
+        if number == 1 and HEADER.startswith(line):
+            continue
+        with located(f"{path}: line {number}"):
+            text, count, t = parse_row(line)
+        if words := split_words(text, lowercase, cut_han):
+            rows.setdefault(" ".join(words), (count, t))
+    ranked = sorted(rows, key=lambda text: (text.count(" "), -rows[text][1]))
+    counts, scores = ([rows[text][column] for text in ranked] for column in range(2))
+    return NGrams.from_texts(ranked, np.array(counts, np.int64), np.array(scores, np.float64))
