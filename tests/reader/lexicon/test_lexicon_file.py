@@ -177,7 +177,7 @@ def replaced(number: int, old: str, new: str) -> Callable[[list[str]], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda lines: lines.insert(6, lines[2]),
+        lambda lines: lines.insert(6, lines[5]),
         lambda lines: lines.insert(6, lines.pop(2)),
         replaced(6, "^", "one two "),
         replaced(7, "[^\t]*$", "nan"),
