@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,22 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
     if flags >= _SKYLAKE_AVX512:
         return {MKL_SETTING: "7"}
     return {MKL_SETTING: "5"} if "avx2" in flags else {}
+
+
+def mkl() -> ctypes.CDLL:
+    """Return MKL as Paddle, which must be loaded, brings it. Raises OSError if it brings none."""
+    return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / "libs" / "libmklml_intel.so"))
+
+
+def mkl_path() -> int | None:
+    """Return the path that MKL takes in this process, as a value of MKL_SETTING; None if Paddle brings no MKL.
+
+    MKL decides it once, at the first product or here: it asks this function of its own, and keeps the answer.
+    """
+    try:
+        return int(mkl().mkl_serv_cpu_detect())
+    except (OSError, AttributeError):
+        return None
 
 
 def processor_name(cpuinfo: str) -> str:

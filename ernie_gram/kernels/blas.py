@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from pathlib import Path
 
 import llvmlite.binding
 from numba import types
 
+from ernie_gram.distributed.processor import mkl
 from reader.system.compiled import numba
 
-_LIBRARY = "libs/libmklml_intel.so"
 # Names of the library's functions in compiled code, which may be read from a cache.
 _SGEMM, _LIMIT = "ernie_gram_sgemm", "ernie_gram_limit_threads"
 _int, _float, _address = types.int32, types.float32, types.uintp
@@ -31,10 +30,10 @@ _BY_ROWS, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
 @cache
 def is_available() -> bool:
     """Return whether Paddle brings the library; then compiled functions find it."""
-    import paddle  # it loads what the library needs
+    import paddle  # noqa: F401  it loads what the library needs
 
     try:
-        library = ctypes.CDLL(str(Path(paddle.__file__).parent / _LIBRARY))
+        library = mkl()
         functions = {_SGEMM: library.cblas_sgemm, _LIMIT: library.MKL_Set_Num_Threads_Local}
     except (OSError, AttributeError):
         return False

@@ -7,6 +7,8 @@ import os
 import pytest
 
 from ernie_gram.distributed.loading import THREADS, loading_settings
+from ernie_gram.distributed.processor import MKL_SETTING
+from tests.support.commands import python
 
 
 def test_a_process_has_a_thread_for_each_core_that_it_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +19,36 @@ def test_a_process_has_a_thread_for_each_core_that_it_may_use(monkeypatch: pytes
     assert loading_settings()[THREADS] == "3"
     monkeypatch.setenv(THREADS, "7")
     assert THREADS not in loading_settings()
+
+
+# Paths that MKL does not choose by itself on a processor with AVX2; see processor_settings.
+PATH = """if True:
+    import os, sys
+    from ernie_gram.distributed import loading
+    from ernie_gram.distributed.processor import mkl_path
+
+    loading.processor_settings = lambda *_: {"MKL_DEBUG_CPU_TYPE": "4"}
+    how = sys.argv[1]
+    if how != "not_loaded":
+        import paddle
+    if how == "multiplied":
+        paddle.matmul(paddle.ones([2, 2]), paddle.ones([2, 2]))
+    paddle = loading.import_paddle()
+    assert "MKL_DEBUG_CPU_TYPE" not in os.environ
+    paddle.matmul(paddle.ones([2, 2]), paddle.ones([2, 2]))
+    print(mkl_path())
+"""
+
+
+@pytest.mark.parametrize("how", ["not_loaded", "loaded", "multiplied"])
+def test_the_path_of_mkl_is_chosen_when_paddle_is_imported(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(MKL_SETTING, raising=False)
+    done = python("-W", "ignore", "-c", PATH, how)
+    if done.stdout == "None\n":
+        pytest.skip("Paddle brings no MKL")
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    if how == "multiplied":
+        assert done.stdout != "4\n"
+        assert [f"{MKL_SETTING}=4" in line for line in notes] == [True]
+    else:
+        assert (done.stdout, notes) == ("4\n", []), done.stderr
