@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
+_MKL = "libs/libmklml_intel.so"  # in Paddle's package
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # Set to 0 to use no kernel of oneDNN.
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
@@ -39,7 +40,7 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
 
 def mkl() -> ctypes.CDLL:
     """Return MKL as Paddle, which must be loaded, brings it. Raises OSError if it brings none."""
-    return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / "libs" / "libmklml_intel.so"))
+    return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / _MKL))
 
 
 def mkl_path() -> int | None:

@@ -31,7 +31,7 @@ _FLOAT, _ALIGNMENT = 4, 64
 def _draw(block: int, rows: int, keys: int, slots: int, key: np.ndarray, bound: int, kept: np.ndarray) -> None:
     """Draw the mask of a block, kept [rows * keys]; `block` is its number among those of all sequences and heads."""
     first = uint64(block) * uint64((_ROWS * slots + 7) // 8)
-    decide(first, (rows * keys + 7) // 8, uint32(key[0]), uint32(key[1]), uint32(bound), kept)
+    decide(first, uint32(key[0]), uint32(key[1]), uint32(bound), kept[: (rows * keys + 7) // 8 * 8])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -58,12 +58,12 @@ def philox(a: int, b: int, key0: int, key1: int) -> tuple[int, int, int, int]:
 
 
 @numba.njit(cache=True, nogil=True)
-def decide(first: int, calls: int, key0: int, key1: int, bound: int, kept: np.ndarray) -> None:
+def decide(first: int, key0: int, key1: int, bound: int, kept: np.ndarray) -> None:
     """Set kept, uint8 [8 * calls], to 1 with probability 1 - bound / 65536; every 16 random bits decide over one.
 
     Philox is called with the counters first, first + 1, ...
     """
-    low, high = uint32(first), uint32(first >> uint64(32))
+    calls, low, high = kept.size // 8, uint32(first), uint32(first >> uint64(32))
     for i in range(calls):
         a, b, c, d = philox(uint32(low + uint32(i)), high, key0, key1)
         kept[i], kept[calls + i] = (a & _LOW) >= bound, (a >> _HALF) >= bound
@@ -78,11 +78,12 @@ def _draw(part: int, key: np.ndarray, bound: int, mask: np.ndarray) -> None:
     key0, key1, least, first = uint32(key[0]), uint32(key[1]), uint32(bound), uint64(part) * uint64(_TOGETHER)
     start, end = part * _DECIDED, min((part + 1) * _DECIDED, mask.size)
     if end - start == _DECIDED:
-        decide(first, _TOGETHER, key0, key1, least, mask[start:end])
+        decide(first, key0, key1, least, mask[start:end])
     else:
         decided = np.empty(_DECIDED, np.uint8)
-        decide(first, _TOGETHER, key0, key1, least, decided)
-        mask[start:end] = decided[: end - start]
+        decide(first, key0, key1, least, decided)
+        for i in range(end - start):  # Numba takes two seconds to compile the assignment of a slice
+            mask[start + i] = decided[i]
 
 
 @parallel

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ernie_gram.distributed import processor
 from ernie_gram.kernels import attention as compiled
 from ernie_gram.kernels import blas
 from reader.system.compiled import numba
@@ -151,7 +152,7 @@ def test_results_do_not_depend_on_the_number_of_threads(sequences: int) -> None:
 
 
 def test_a_paddle_without_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(blas, "_LIBRARY", "libs/libnone.so")
+    monkeypatch.setattr(processor, "_MKL", "libs/libnone.so")
     assert not blas.is_available.__wrapped__()
-    monkeypatch.setattr(blas, "_LIBRARY", "libs/libphi_core.so")  # without these functions
+    monkeypatch.setattr(processor, "_MKL", "libs/libphi_core.so")  # without these functions
     assert not blas.is_available.__wrapped__()
