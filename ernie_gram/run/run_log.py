@@ -137,7 +137,7 @@ class RunLog:
         """Open the log; `start` is the step of the checkpoint that training continues from, or 0."""
         self.writes = writes
         self.start, self.max_steps = start, max_steps
-        self.began = time.monotonic()  # see `begin`
+        self.begin(start)
         self.evaluated: set[int] = set()
         if not writes:
             return
@@ -149,9 +149,9 @@ class RunLog:
         for record in kept:
             self._draw(**record)
 
-    def begin(self) -> None:
-        """Start the clock of the time left: what came before, such as an evaluation, is not part of a step."""
-        self.began = time.monotonic()
+    def begin(self, step: int) -> None:
+        """Start the clock of the time left after a step: what came before, such as an evaluation, is not counted."""
+        self.began, self._counted = time.monotonic(), step
 
     def say(self, text: str) -> None:
         """Print a line on the console."""
@@ -179,7 +179,7 @@ class RunLog:
                 print_warning(f"no more curves for VisualDL: {error}")
 
     def _time_left(self, step: int) -> str:
-        seconds = (time.monotonic() - self.began) / max(1, step - self.start) * (self.max_steps - step)
+        seconds = (time.monotonic() - self.began) / max(1, step - self._counted) * (self.max_steps - step)
         minutes, seconds = divmod(round(seconds), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 

@@ -35,21 +35,23 @@ class Phase:
         what: a description.
         total: number of units of the whole work; None if it is unknown.
         unit: such as " rows", or "B" for bytes; "" if units are not counted.
-        first: number of units that an earlier process had done.
-        done: number of units that are done, including those.
+        done: number of units that are done, including those of an earlier process.
         began: start, in seconds of the monotonic clock.
+        counted: where the rate begins, once units are done: the time and the units at the first `advance`, because what
+            is slow only once, such as compiling, comes before that.
     """
 
     what: str
     total: float | None = None
     unit: str = ""
-    first: float = 0
     done: float = 0
     began: float = field(default_factory=time.monotonic)
+    counted: tuple[float, float] | None = None
 
     def advance(self, units: float) -> None:
         """Note that more units are done."""
         self.done += units
+        self.counted = self.counted or (time.monotonic(), self.done)
 
     def text(self, columns: int = 0, plain: bool = True) -> str:
         """Return the phase as one line for a terminal with `columns` columns, or without a bar if that is 0.
@@ -59,15 +61,15 @@ class Phase:
         from tqdm import tqdm
         from tqdm.utils import disp_trim
 
-        elapsed = time.monotonic() - self.began
+        now = time.monotonic()
+        elapsed = now - self.began
         if not self.unit:
             text = f"{self.what} [{tqdm.format_interval(elapsed)}]"
         else:
-            total, first = self.total or 0, self.first
-            scales = self.unit == "B"
-            text = tqdm.format_meter(
-                self.done, total, elapsed, columns, self.what, plain, self.unit, scales, initial=first
-            )
+            since, units = self.counted or (self.began, self.done)
+            rate = (self.done - units) / max(now - since, 1e-9)  # 0: tqdm shows "?"
+            total, scales = self.total or 0, self.unit == "B"
+            text = tqdm.format_meter(self.done, total, elapsed, columns, self.what, plain, self.unit, scales, rate)
         return disp_trim(text, columns) if columns else text
 
 
@@ -180,9 +182,9 @@ def progress(what: str, total: float | None = None, unit: str = "", first: float
     process has been busy for 5 s, and then at most every 30 s. A short phase shows nothing. Phases may be nested: the
     innermost one is shown.
 
-    Args: see Phase.
+    Args: see Phase; `first` is the number of units that an earlier process had done.
     """
-    phase = Phase(what, total, unit, first, first)
+    phase = Phase(what, total, unit, first)
     _display.enter(phase)
     try:
         yield phase

@@ -66,11 +66,15 @@ def test_the_time_left_counts_from_the_first_step(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
     now = 500.0  # the evaluation before the first step
-    log.begin()
+    log.begin(0)
     now = 520.0
     log.record("train", 10, {"loss": 1.0})
-    log.close()
     assert capsys.readouterr().out.endswith("  left 0:00:20\n")
+    log.begin(10)
+    now = 525.0
+    log.record("train", 15, {"loss": 1.0})
+    log.close()
+    assert capsys.readouterr().out.endswith("  left 0:00:05\n")
 
 
 def test_only_the_first_rank_writes(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from reader.system import progress as module
-from reader.system.progress import hide_progress, progress
+from reader.system.progress import Phase, hide_progress, progress
 from tests.support.commands import python
 
 
@@ -77,12 +77,25 @@ def wait_until(condition: Callable[[], object]) -> None:
 def test_a_log_gets_one_line_with_rate_and_time_left(open_streams: Callable[[bool, bool], Streams]) -> None:
     out, err = open_streams(False, False)
     with progress("checking"), progress("encoding train", 100, " texts") as phase:
-        phase.advance(25)
+        phase.advance(10)
+        phase.advance(15)
         wait_until(err.getvalue)
         print("a line of the command")
         time.sleep(0.1)
     assert re.fullmatch(r"encoding train:  25% 25/100 \[00:0\d<\d\d:\d\d, *[\d.]+ texts/s\]\n", err.getvalue())
     assert out.getvalue() == "a line of the command\n"
+
+
+def test_the_first_units_do_not_count_in_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    phase = Phase("training", 100, " steps", done=10, began=now)
+    now += 40  # compiles
+    phase.advance(1)
+    assert phase.text() == "training:  11% 11/100 [00:40<?, ? steps/s]"
+    now += 1
+    phase.advance(4)
+    assert phase.text() == "training:  15% 15/100 [00:41<00:21,  4.00 steps/s]"
 
 
 def test_lines_become_rarer(open_streams: Callable[[bool, bool], Streams], monkeypatch: pytest.MonkeyPatch) -> None:
