@@ -13,13 +13,21 @@ Shape letters: B sequences, R rows of all sequences, L slots of the longest one,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ernie_gram.kernels.blas import product, product_with_transposed, transposed_product
-from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, parallel, product_of, serial
+from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, product_of, serial
+from ernie_gram.kernels.parts import in_parts
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
+_cube, _rows_of_heads = numba.float32[:, :, ::1], numba.float32[:, ::1]
+_COMMON = (
+    *(numba.float32[:, :, :, ::1], _cube, numba.int64[::1], numba.int64[::1], numba.int32[::1]),
+    *(numba.int64, float32, float32, numba.int64, _cube, _rows_of_heads),
+)
 # Rows of a block: two blocks of float32 for 512 keys are half a megabyte.
 _ROWS = 128
 # The backward pass divides the sequences into groups, so that there are about this many parts.
@@ -52,28 +60,12 @@ def _weights(row: np.ndarray, bias: np.ndarray, log_sum: float) -> None:
         row[j] = exp(row[j] + bias[j] - log_sum)
 
 
-@numba.njit(cache=True, nogil=True)
-def _most_rows(starts: np.ndarray) -> int:
-    """Return the rows of the longest sequence, with its padding."""
-    found = 0
-    for i in range(starts.size - 1):
-        found = max(found, starts[i + 1] - starts[i])
-    return found
+def _parts_of_heads(projected: np.ndarray, bias: np.ndarray, starts: np.ndarray, lengths: np.ndarray, *_: Any) -> int:
+    return len(lengths) * projected.shape[2]
 
 
-@parallel
-def attention(
-    projected: np.ndarray,
-    bias: np.ndarray,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    key: np.ndarray,
-    bound: int,
-    kept_scale: float,
-    scale: float,
-    out: np.ndarray,
-    log_sums: np.ndarray,
-) -> None:
+@in_parts(_parts_of_heads, *_COMMON)
+def attention(part: int, given: Any) -> None:
     """Set out, float32 [R, A, D], to dropout(softmax(scale Q K^T + bias)) V for each sequence and head; 0 for padding.
 
     Args:
@@ -84,129 +76,133 @@ def attention(
         key: int32 [2], decides the masks of dropout, or [0] for none.
         bound: a weight is dropped with probability bound / 65536.
         kept_scale: the factor of weights that are not dropped.
+        slots: the rows of the longest sequence with its padding, at most L.
         log_sums: set to log(sum(exp(scores))) of each row that is not padding, float32 [R, A].
     """
+    projected, bias, starts, lengths, key, bound, kept_scale, scale, slots, out, log_sums = given[0]
     _, _, heads, size = projected.shape
-    slots, width = _most_rows(starts), heads * size
+    width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
+    row_size = 3 * width
+    sequence, head = part // heads, part % heads
+    begin, end = starts[sequence], starts[sequence + 1]
+    keys = min(max(lengths[sequence], 0), end - begin)
+    out[begin + keys : end, head] = float32(0)
+    scores, kept = _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
+    bits, none, sums = scores.view(np.int32), np.zeros(slots, np.float32), np.empty(slots, np.float32)
+    first = projected.ctypes.data + _FLOAT * (begin * row_size + head * size)
+    for start in range(0, keys, _ROWS):
+        rows = min(_ROWS, keys - start)
+        queries, block_out = first + _FLOAT * start * row_size, out[begin + start : begin + start + rows, head]
+        at_scores = scores.ctypes.data, keys
+        product_with_transposed(
+            (rows, keys, size), scale, (queries, row_size), (first + _FLOAT * width, row_size), at_scores
+        )
+        if key.size:
+            _draw(part * blocks + start // _ROWS, rows, keys, slots, key, bound, kept)
+        for i in range(rows):
+            added, row = bias[head, start + i] if bias.shape[0] else none, scores[i]
+            for j in range(keys):
+                row[j] += added[j]
+            largest = maximum(bits[i])
+            total = exponentials(row, largest, sums)
+            log_sums[begin + start + i, head] = largest + np.log(total)
+            factor = kept_scale / total
+            if key.size:
+                mask = kept[i * keys : (i + 1) * keys]
+                for j in range(keys):
+                    row[j] = row[j] * factor if mask[j] else float32(0)
+            else:
+                for j in range(keys):
+                    row[j] *= factor
+        values = first + 2 * _FLOAT * width, row_size
+        product((rows, size, keys), 1.0, at_scores, values, (block_out.ctypes.data, width))
+
+
+@in_parts(
+    lambda projected, *others: others[-2] * projected.shape[2],
+    *(*_COMMON, _cube, numba.float32[:, :, :, ::1], numba.float32[:, :, :, ::1], numba.int64, numba.int64),
+)
+def _attention_backward(part: int, given: Any) -> None:
+    projected, bias, starts, lengths, key, bound, kept_scale, scale, slots, out, log_sums = given[0][:11]
+    out_gradient, gradient, sums, _, members = given[0][11:]
+    _, _, heads, size = projected.shape
+    sequences, width, adds = lengths.size, heads * size, sums.shape[0] > 0
     blocks, row_size = (slots + _ROWS - 1) // _ROWS, 3 * width
-    for part in numba.prange(lengths.size * heads):
-        sequence, head = part // heads, part % heads
+    group, head = part // heads, part % heads
+    none, memory = np.zeros(slots, np.float32), np.empty(size, np.float32)
+    for sequence in range(group * members, min((group + 1) * members, sequences)):
         begin, end = starts[sequence], starts[sequence + 1]
         keys = min(max(lengths[sequence], 0), end - begin)
-        out[begin + keys : end, head] = float32(0)
-        scores, kept = _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
-        bits, none, sums = scores.view(np.int32), np.zeros(slots, np.float32), np.empty(slots, np.float32)
-        first = projected.ctypes.data + _FLOAT * (begin * row_size + head * size)
+        scores, of_scores, kept = _block(keys), _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
+        at_scores, at_gradients = (scores.ctypes.data, keys), (of_scores.ctypes.data, keys)
+        offset = _FLOAT * (begin * row_size + head * size)
+        queries, of_queries = projected.ctypes.data + offset, gradient.ctypes.data + offset
+        of_outs = out_gradient.ctypes.data + _FLOAT * (begin * width + head * size)
+        to_keys, to_values = _FLOAT * width, 2 * _FLOAT * width
+        at_keys, at_values = (queries + to_keys, row_size), (queries + to_values, row_size)
+        of_keys, of_values = (of_queries + to_keys, row_size), (of_queries + to_values, row_size)
         for start in range(0, keys, _ROWS):
-            rows = min(_ROWS, keys - start)
-            queries, block_out = first + _FLOAT * start * row_size, out[begin + start : begin + start + rows, head]
-            at_scores = scores.ctypes.data, keys
-            product_with_transposed(
-                (rows, keys, size), scale, (queries, row_size), (first + _FLOAT * width, row_size), at_scores
-            )
+            rows, before = min(_ROWS, keys - start), float32(start > 0)
+            of_out = of_outs + _FLOAT * start * width, width
+            of_query = of_queries + _FLOAT * start * row_size, row_size
+            query = queries + _FLOAT * start * row_size, row_size
+            product_with_transposed((rows, keys, size), scale, query, at_keys, at_scores)
+            product_with_transposed((rows, keys, size), 1.0, of_out, at_values, at_gradients)
             if key.size:
-                _draw(part * blocks + start // _ROWS, rows, keys, slots, key, bound, kept)
+                number = (sequence * heads + head) * blocks + start // _ROWS
+                _draw(number, rows, keys, slots, key, bound, kept)
             for i in range(rows):
-                added, row = bias[head, start + i] if bias.shape[0] else none, scores[i]
-                for j in range(keys):
-                    row[j] += added[j]
-                largest = maximum(bits[i])
-                total = exponentials(row, largest, sums)
-                log_sums[begin + start + i, head] = largest + np.log(total)
-                factor = kept_scale / total
+                row, of_row, slot, at = scores[i], of_scores[i], start + i, begin + start + i
+                _weights(row, bias[head, slot] if bias.shape[0] else none, log_sums[at, head])
+                total = product_of(out_gradient[at, head], out[at, head], memory)
                 if key.size:
                     mask = kept[i * keys : (i + 1) * keys]
                     for j in range(keys):
-                        row[j] = row[j] * factor if mask[j] else float32(0)
+                        weight, of_weight = row[j], of_row[j] * kept_scale if mask[j] else float32(0)
+                        row[j] = weight * kept_scale if mask[j] else float32(0)
+                        of_row[j] = weight * (of_weight - total)
                 else:
                     for j in range(keys):
-                        row[j] *= factor
-            values = first + 2 * _FLOAT * width, row_size
-            product((rows, size, keys), 1.0, at_scores, values, (block_out.ctypes.data, width))
+                        of_row[j] = row[j] * (of_row[j] - total)
+                if adds:
+                    sum_row = sums[group, head, slot]
+                    for j in range(keys):
+                        sum_row[j] += of_row[j]
+            transposed_product((keys, size, rows), 1.0, at_scores, of_out, before, of_values)
+            product((rows, size, keys), scale, at_gradients, at_keys, of_query)
+            transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
+        gradient[begin + keys : end, :, head] = float32(0)
 
 
-@parallel
-def attention_backward(
-    projected: np.ndarray,
-    bias: np.ndarray,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    key: np.ndarray,
-    bound: int,
-    kept_scale: float,
-    scale: float,
-    out: np.ndarray,
-    log_sums: np.ndarray,
-    out_gradient: np.ndarray,
-    gradient: np.ndarray,
-    bias_gradient: np.ndarray,
-) -> None:
+@in_parts(lambda bias_gradient, *_: len(bias_gradient), _cube, numba.float32[:, :, :, ::1])
+def _add_groups(head: int, given: Any) -> None:
+    bias_gradient, sums = given[0]
+    groups, _, slots, _ = sums.shape
+    for slot in range(bias_gradient.shape[1]):
+        row = bias_gradient[head, slot]
+        for j in range(row.size):
+            row[j] = float32(0)
+        for group in range(groups if slot < slots else 0):
+            of_group = sums[group, head, slot]
+            for j in range(slots):
+                row[j] += of_group[j]
+
+
+def attention_backward(*given: Any) -> None:
     """Set the gradients of `projected` and of the bias; the latter may be [0, L, L] if nobody asks for it.
+
+    Args: those of `attention`; the gradient of its result; that of `projected`, and of the bias, which are set.
 
     With weights P, their dropout mask M (times kept_scale), values V and dO = out_gradient:
     dV = (P M)^T dO, dS = P (M (dO V^T) - rowsum(dO out)), dQ = scale dS K, dK = scale dS^T Q; that of the bias is the
     sum of dS over the sequences.
     """
-    _, _, heads, size = projected.shape
-    sequences, slots, width = lengths.size, _most_rows(starts), heads * size
-    blocks, row_size = (slots + _ROWS - 1) // _ROWS, 3 * width
-    adds = bias_gradient.shape[0] > 0
-    groups = min(sequences, (_PARTS + heads - 1) // heads) if adds else sequences
-    members = max(1, (sequences + groups - 1) // max(groups, 1))
-    groups = (sequences + members - 1) // members
+    *common, out_gradient, gradient, bias_gradient = given
+    heads, sequences, slots, adds = common[0].shape[2], len(common[3]), common[8], len(bias_gradient) > 0
+    groups = min(sequences, -(-_PARTS // heads)) if adds else sequences
+    members = max(1, -(-sequences // max(groups, 1)))
+    groups = -(-sequences // members)
     sums = np.zeros((groups if adds else 0, heads, slots, slots), np.float32)
-    for part in numba.prange(groups * heads):
-        group, head = part // heads, part % heads
-        none, memory = np.zeros(slots, np.float32), np.empty(size, np.float32)
-        for sequence in range(group * members, min((group + 1) * members, sequences)):
-            begin, end = starts[sequence], starts[sequence + 1]
-            keys = min(max(lengths[sequence], 0), end - begin)
-            scores, of_scores, kept = _block(keys), _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
-            at_scores, at_gradients = (scores.ctypes.data, keys), (of_scores.ctypes.data, keys)
-            offset = _FLOAT * (begin * row_size + head * size)
-            queries, of_queries = projected.ctypes.data + offset, gradient.ctypes.data + offset
-            of_outs = out_gradient.ctypes.data + _FLOAT * (begin * width + head * size)
-            to_keys, to_values = _FLOAT * width, 2 * _FLOAT * width
-            at_keys, at_values = (queries + to_keys, row_size), (queries + to_values, row_size)
-            of_keys, of_values = (of_queries + to_keys, row_size), (of_queries + to_values, row_size)
-            for start in range(0, keys, _ROWS):
-                rows, before = min(_ROWS, keys - start), float32(start > 0)
-                of_out = of_outs + _FLOAT * start * width, width
-                of_query = of_queries + _FLOAT * start * row_size, row_size
-                query = queries + _FLOAT * start * row_size, row_size
-                product_with_transposed((rows, keys, size), scale, query, at_keys, at_scores)
-                product_with_transposed((rows, keys, size), 1.0, of_out, at_values, at_gradients)
-                if key.size:
-                    number = (sequence * heads + head) * blocks + start // _ROWS
-                    _draw(number, rows, keys, slots, key, bound, kept)
-                for i in range(rows):
-                    row, of_row, slot, at = scores[i], of_scores[i], start + i, begin + start + i
-                    _weights(row, bias[head, slot] if bias.shape[0] else none, log_sums[at, head])
-                    total = product_of(out_gradient[at, head], out[at, head], memory)
-                    if key.size:
-                        mask = kept[i * keys : (i + 1) * keys]
-                        for j in range(keys):
-                            weight, of_weight = row[j], of_row[j] * kept_scale if mask[j] else float32(0)
-                            row[j] = weight * kept_scale if mask[j] else float32(0)
-                            of_row[j] = weight * (of_weight - total)
-                    else:
-                        for j in range(keys):
-                            of_row[j] = row[j] * (of_row[j] - total)
-                    if adds:
-                        sum_row = sums[group, head, slot]
-                        for j in range(keys):
-                            sum_row[j] += of_row[j]
-                transposed_product((keys, size, rows), 1.0, at_scores, of_out, before, of_values)
-                product((rows, size, keys), scale, at_gradients, at_keys, of_query)
-                transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
-            gradient[begin + keys : end, :, head] = float32(0)
+    _attention_backward(*common, out_gradient, gradient, sums, groups, members)
     if adds:
-        for head in numba.prange(heads):
-            for slot in range(bias_gradient.shape[1]):
-                bias_gradient[head, slot] = float32(0)
-            for slot in range(slots):
-                row = bias_gradient[head, slot]
-                for group in range(groups):
-                    of_group = sums[group, head, slot]
-                    for j in range(slots):
-                        row[j] += of_group[j]
+        _add_groups(bias_gradient, sums)

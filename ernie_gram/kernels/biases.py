@@ -5,18 +5,22 @@ As in compiled.py, the results depend neither on the number of threads nor on Nu
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ernie_gram.kernels.compiled import PART_ROWS, fma, parallel, product_of, serial, sum_of
+from ernie_gram.kernels.compiled import PART_ROWS, fma, product_of, row_parts, serial, sum_of
+from ernie_gram.kernels.parts import in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32 = numba.float32
 
 
-@parallel
-def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
-    """Set out to rows + bias; float32 [rows, n] and [n]."""
-    for row in numba.prange(rows.shape[0]):
+@in_parts(row_parts, matrix, vector, matrix)
+def add_bias(part: int, given: Any) -> None:
+    """Set out to rows + bias; rows and out float32 [rows, n], bias [n]."""
+    rows, bias, out = given[0]
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows.shape[0])):
         for j in range(bias.size):
             out[row, j] = rows[row, j] + bias[j]
 
@@ -42,35 +46,31 @@ def gelu(x: float) -> float:
     return fma(half, z * above / below, half)
 
 
-@parallel
-def biased_gelu(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
-    """Set out to gelu(rows + bias); float32 [rows, n] and [n]."""
-    for row in numba.prange(rows.shape[0]):
+@in_parts(row_parts, matrix, vector, matrix)
+def biased_gelu(part: int, given: Any) -> None:
+    """Set out to gelu(rows + bias); rows and out float32 [rows, n], bias [n]."""
+    rows, bias, out = given[0]
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows.shape[0])):
         for j in range(bias.size):
             out[row, j] = gelu(rows[row, j] + bias[j])
 
 
-@parallel
-def normalised_sum(
-    rows: np.ndarray,
-    bias: np.ndarray,
-    residual: np.ndarray,
-    scale: np.ndarray,
-    shift: np.ndarray,
-    epsilon: float,
-    out: np.ndarray,
-) -> None:
-    """Set out to the layer norm, with scale and shift, of residual + rows + bias; float32 [rows, n], parameters [n]."""
+@in_parts(row_parts, matrix, vector, matrix, vector, vector, numba.float32, matrix)
+def normalised_sum(part: int, given: Any) -> None:
+    """Set out to the layer norm of residual + rows + bias, with scale, shift and epsilon.
+
+    Args: rows, float32 [rows, n]; bias [n]; residual [rows, n]; scale, shift [n]; epsilon; out [rows, n].
+    """
+    rows, bias, residual, scale, shift, epsilon, out = given[0]
     count, n = rows.shape
-    for part in numba.prange((count + PART_ROWS - 1) // PART_ROWS):
-        total, memory = np.empty(n, np.float32), np.empty(n, np.float32)
-        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, count)):
-            for j in range(n):
-                total[j] = residual[row, j] + (rows[row, j] + bias[j])
-            mean = sum_of(total, memory) / float32(n)
-            for j in range(n):
-                total[j] -= mean
-            variance = product_of(total, total, memory) / float32(n)
-            factor = float32(1) / np.sqrt(variance + epsilon)
-            for j in range(n):
-                out[row, j] = total[j] * factor * scale[j] + shift[j]
+    total, memory = np.empty(n, np.float32), np.empty(n, np.float32)
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, count)):
+        for j in range(n):
+            total[j] = residual[row, j] + (rows[row, j] + bias[j])
+        mean = sum_of(total, memory) / float32(n)
+        for j in range(n):
+            total[j] -= mean
+        variance = product_of(total, total, memory) / float32(n)
+        factor = float32(1) / np.sqrt(variance + epsilon)
+        for j in range(n):
+            out[row, j] = total[j] * factor * scale[j] + shift[j]

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ernie_gram.kernels.parts import in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
-parallel = numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+keys, bits, bit_rows = numba.int32[::1], numba.uint8[::1], numba.uint8[:, ::1]
 serial = numba.njit(cache=True, nogil=True, error_model="numpy")
 _inlined = numba.njit(inline="always")
 
@@ -86,26 +87,38 @@ def _draw(part: int, key: np.ndarray, bound: int, mask: np.ndarray) -> None:
             mask[start + i] = decided[i]
 
 
-@parallel
-def dropout(x: np.ndarray, key: np.ndarray, bound: int, scale: float, out: np.ndarray, mask: np.ndarray) -> None:
-    """Draw a mask, and set out to x * scale where it is 1, and to 0 elsewhere; float32 and uint8 [n].
+def _draws(*arguments: np.ndarray | float) -> int:
+    """Return the number of parts that draw the mask that is the last argument."""
+    return -(-np.size(arguments[-1]) // _DECIDED)
 
-    Args:
-        key: int32 [2]; it decides the mask.
-        bound: a number is dropped with probability bound / 65536.
+
+@in_parts(_draws, vector, keys, numba.int64, numba.float32, vector, bits)
+def dropout(part: int, given: Any) -> None:
+    """Draw a mask, and set out to x * scale where it is 1, and to 0 elsewhere.
+
+    Args: x, float32 [n]; key, int32 [2], which decides the mask; bound: a number is dropped with probability
+        bound / 65536; scale; out, float32 [n]; mask, uint8 [n].
     """
-    for part in numba.prange((x.size + _DECIDED - 1) // _DECIDED):
-        _draw(part, key, bound, mask)
-        for i in range(part * _DECIDED, min((part + 1) * _DECIDED, x.size)):
-            out[i] = x[i] * scale if mask[i] else float32(0)
+    x, key, bound, scale, out, mask = given[0]
+    _draw(part, key, bound, mask)
+    for i in range(part * _DECIDED, min((part + 1) * _DECIDED, x.size)):
+        out[i] = x[i] * scale if mask[i] else float32(0)
 
 
-@parallel
-def masked(x: np.ndarray, mask: np.ndarray, scale: float, out: np.ndarray) -> None:
-    """Set out to x * scale where mask is 1, and to 0 elsewhere; float32 and uint8 [n]."""
-    for part in numba.prange((x.size + _PART - 1) // _PART):
-        for i in range(part * _PART, min((part + 1) * _PART, x.size)):
-            out[i] = x[i] * scale if mask[i] else float32(0)
+@in_parts(lambda x, *_: -(-x.size // _PART), vector, bits, numba.float32, vector)
+def masked(part: int, given: Any) -> None:
+    """Set out to x * scale where mask is 1, and to 0 elsewhere.
+
+    Args: x, float32 [n]; mask, uint8 [n]; scale; out, float32 [n].
+    """
+    x, mask, scale, out = given[0]
+    for i in range(part * _PART, min((part + 1) * _PART, x.size)):
+        out[i] = x[i] * scale if mask[i] else float32(0)
+
+
+def row_parts(rows: np.ndarray, *_: object) -> int:
+    """Return the number of parts of PART_ROWS rows each."""
+    return -(-len(rows) // PART_ROWS)
 
 
 @_inlined
@@ -141,7 +154,25 @@ def product_of(x: np.ndarray, y: np.ndarray, sums: np.ndarray) -> float:
     return total
 
 
-@parallel
+@in_parts(row_parts, matrix, vector, vector, vector, matrix, numba.float32, matrix, numba.float32[:, :, ::1])
+def _layer_norm_backward(part: int, given: Any) -> None:
+    x, mean, variance, scale, out_gradient, epsilon, x_gradient, sums = given[0]
+    rows, n = x.shape
+    of_scale, of_bias = sums[part, 0], sums[part, 1]
+    normal, scaled, memory = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
+        centre, factor = mean[row], float32(1) / np.sqrt(variance[row] + epsilon)
+        for j in range(n):
+            normal[j] = (x[row, j] - centre) * factor
+            scaled[j] = out_gradient[row, j] * scale[j]
+            of_scale[j] += out_gradient[row, j] * normal[j]
+            of_bias[j] += out_gradient[row, j]
+        first = sum_of(scaled, memory) / float32(n)
+        second = product_of(scaled, normal, memory) / float32(n)
+        for j in range(n):
+            x_gradient[row, j] = (scaled[j] - first - normal[j] * second) * factor
+
+
 def layer_norm_backward(
     x: np.ndarray,
     mean: np.ndarray,
@@ -159,29 +190,9 @@ def layer_norm_backward(
     (g * scale - mean(g * scale) - h * mean(g * scale * h)) / s; those of scale and bias are the sums over rows of
     g * h and of g.
     """
-    rows, n = x.shape
-    parts = (rows + PART_ROWS - 1) // PART_ROWS
-    sums = np.zeros((parts, 2, n), np.float32)
-    for part in numba.prange(parts):
-        of_scale, of_bias = sums[part, 0], sums[part, 1]
-        normal, scaled, memory = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
-        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
-            centre, factor = mean[row], float32(1) / np.sqrt(variance[row] + epsilon)
-            for j in range(n):
-                normal[j] = (x[row, j] - centre) * factor
-                scaled[j] = out_gradient[row, j] * scale[j]
-                of_scale[j] += out_gradient[row, j] * normal[j]
-                of_bias[j] += out_gradient[row, j]
-            first = sum_of(scaled, memory) / float32(n)
-            second = product_of(scaled, normal, memory) / float32(n)
-            for j in range(n):
-                x_gradient[row, j] = (scaled[j] - first - normal[j] * second) * factor
-    for j in range(n):
-        scale_gradient[j], bias_gradient[j] = float32(0), float32(0)
-    for part in range(parts):
-        for j in range(n):
-            scale_gradient[j] += sums[part, 0, j]
-            bias_gradient[j] += sums[part, 1, j]
+    sums = np.zeros((row_parts(x), 2, x.shape[1]), np.float32)
+    _layer_norm_backward(x, mean, variance, scale, out_gradient, epsilon, x_gradient, sums)
+    scale_gradient[:], bias_gradient[:] = sums.sum(0)
 
 
 @numba.extending.intrinsic
@@ -224,7 +235,31 @@ def exponentials(row: np.ndarray, largest: float, sums: np.ndarray) -> float:
     return sum_of(row, sums)
 
 
-@parallel
+@in_parts(_draws, keys, numba.int64, bits)
+def _draw_all(part: int, given: Any) -> None:
+    key, bound, mask = given[0]
+    _draw(part, key, bound, mask)
+
+
+@in_parts(row_parts, matrix, matrix, numba.int32[:, ::1], numba.float32, matrix, bit_rows)
+def _attention_weights(part: int, given: Any) -> None:
+    scores, weights, weight_bits, scale, dropped, mask = given[0]
+    rows, n = scores.shape
+    sums = np.empty(n, np.float32)
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
+        for j in range(n):
+            weights[row, j] = scores[row, j]
+        factor = float32(1) / exponentials(weights[row], maximum(weight_bits[row]), sums)
+        if dropped.shape[0]:
+            for j in range(n):
+                weight = weights[row, j] * factor
+                weights[row, j] = weight
+                dropped[row, j] = weight * scale if mask[row, j] else float32(0)
+        else:
+            for j in range(n):
+                weights[row, j] *= factor
+
+
 def attention_weights(
     scores: np.ndarray,
     weights: np.ndarray,
@@ -240,45 +275,28 @@ def attention_weights(
         key, bound, scale: as for `dropout`.
         dropped, mask: as scores, float32 and uint8 [rows, n]; or [0, n] for no dropout.
     """
-    rows, n = scores.shape
-    bits, drawn = weights.view(np.int32), mask.reshape(-1)
-    for part in numba.prange((drawn.size + _DECIDED - 1) // _DECIDED):
-        _draw(part, key, bound, drawn)
-    for part in numba.prange((rows + PART_ROWS - 1) // PART_ROWS):
-        sums = np.empty(n, np.float32)
-        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
-            for j in range(n):
-                weights[row, j] = scores[row, j]
-            factor = float32(1) / exponentials(weights[row], maximum(bits[row]), sums)
-            if dropped.shape[0]:
-                for j in range(n):
-                    weight = weights[row, j] * factor
-                    weights[row, j] = weight
-                    dropped[row, j] = weight * scale if mask[row, j] else float32(0)
-            else:
-                for j in range(n):
-                    weights[row, j] *= factor
+    if mask.size:
+        _draw_all(key, bound, mask.reshape(-1))
+    _attention_weights(scores, weights, weights.view(np.int32), scale, dropped, mask)
 
 
-@parallel
-def attention_weights_backward(
-    weights: np.ndarray, gradient: np.ndarray, mask: np.ndarray, scale: float, scores_gradient: np.ndarray
-) -> None:
+@in_parts(row_parts, matrix, matrix, bit_rows, numba.float32, matrix)
+def attention_weights_backward(part: int, given: Any) -> None:
     """Set the gradient of the scores, float32 [rows, n], given the weights and the gradient of the dropped weights.
 
-    Args:
-        mask, scale: of dropout; a mask of [0, n] for none.
+    Args: weights, gradient, float32 [rows, n]; mask, uint8 [rows, n], and scale, of dropout, a mask of [0, n] for none;
+        scores_gradient, float32 [rows, n].
     """
+    weights, gradient, mask, scale, scores_gradient = given[0]
     rows, n = weights.shape
-    for part in numba.prange((rows + PART_ROWS - 1) // PART_ROWS):
-        sums = np.empty(n, np.float32)
-        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
-            if mask.shape[0]:
-                for j in range(n):
-                    scores_gradient[row, j] = gradient[row, j] * scale if mask[row, j] else float32(0)
-            else:
-                for j in range(n):
-                    scores_gradient[row, j] = gradient[row, j]
-            total = product_of(scores_gradient[row], weights[row], sums)
+    sums = np.empty(n, np.float32)
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
+        if mask.shape[0]:
             for j in range(n):
-                scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]
+                scores_gradient[row, j] = gradient[row, j] * scale if mask[row, j] else float32(0)
+        else:
+            for j in range(n):
+                scores_gradient[row, j] = gradient[row, j]
+        total = product_of(scores_gradient[row], weights[row], sums)
+        for j in range(n):
+            scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]

@@ -58,10 +58,10 @@ def _softmax(scores: Tensor, key: Tensor | None, rate: float, in_place: bool) ->
     shape = scores.shape
     weights = _result(scores, in_place)
     dropped, mask = (None, None) if key is None else (_empty(shape), _empty(shape, "uint8"))
+    rows = [_rows(each, shape[-1]) for each in (scores, weights, dropped)]
+    drawn = np.zeros(2, np.int32) if key is None else _numbers(key)
     compiled.attention_weights(
-        *(_rows(each, shape[-1]) for each in (scores, weights)),
-        *(np.zeros(2, np.int32) if key is None else _numbers(key), _bound(rate), _scale(rate)),
-        *(_rows(dropped, shape[-1]), _rows(mask, shape[-1], np.uint8)),
+        rows[0], rows[1], drawn, _bound(rate), _scale(rate), rows[2], _rows(mask, shape[-1], np.uint8)
     )
     return weights if key is None else (weights, dropped, mask)
 
@@ -151,7 +151,7 @@ def _attention_arguments(
     assert bias is None or widths.max(initial=0) <= bias.shape[-1], "a sequence is longer than the bias"
     return (
         *(rows, _of_heads(bias), first, sizes, np.empty(0, np.int32) if key is None else _numbers(key)),
-        *(_bound(rate), _scale(rate), np.float32(scale)),
+        *(_bound(rate), _scale(rate), scale, int(widths.max(initial=0))),
     )
 
 
@@ -174,7 +174,7 @@ def _layer_norm_backward(*tensors_and_epsilon: Any) -> tuple[Tensor, ...]:
     x, scale, mean, variance, gradient, epsilon = tensors_and_epsilon
     found, n = (_empty(x.shape), _empty(scale.shape), _empty(scale.shape)), scale.shape[0]
     compiled.layer_norm_backward(
-        *(_rows(x, n), _numbers(mean), _numbers(variance), _numbers(scale), _rows(gradient, n), np.float32(epsilon)),
+        *(_rows(x, n), _numbers(mean), _numbers(variance), _numbers(scale), _rows(gradient, n), epsilon),
         *(_rows(found[0], n), _numbers(found[1]), _numbers(found[2])),
     )
     return found
@@ -214,7 +214,7 @@ def _normalised_sum(*tensors_and_settings: Any) -> Tensor:
     out, n = _result(rows, in_place), bias.size
     biases.normalised_sum(
         *(_rows(rows, n), _numbers(bias), _rows(residual, n), _numbers(scale), _numbers(shift)),
-        *(np.float32(epsilon), _rows(out, n)),
+        *(epsilon, _rows(out, n)),
     )
     return out
 
@@ -241,8 +241,8 @@ def _bound(rate: float) -> int:
     return min(round(rate * 2**_BITS), 2**_BITS - 1)
 
 
-def _scale(rate: float) -> np.float32:
-    return np.float32(1 / (1 - rate))
+def _scale(rate: float) -> float:
+    return 1 / (1 - rate)
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:

@@ -70,7 +70,8 @@ class Case:
         dropout = (KEY, round(RATE * 65536), np.float32(1 / (1 - RATE))) if self.drops else (NO_KEY, 0, np.float32(1))
         sequences, slots = self.projected.shape[:2]
         starts = np.cumsum([0, *self.lengths]) if self.packs else np.arange(sequences + 1) * slots
-        return self._given(self.projected), self.bias, starts, self.lengths, *dropout, self.scale
+        most = int(np.diff(starts).max(initial=0))
+        return self._given(self.projected), self.bias, starts, self.lengths, *dropout, self.scale, most
 
     def _given(self, slots: np.ndarray) -> np.ndarray:
         """Return the rows that the compiled function gets."""

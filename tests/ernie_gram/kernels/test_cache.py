@@ -34,7 +34,7 @@ projected, bias = numbers(221, 3, 2, 32), numbers(2, 150, 150)
 starts, lengths = np.array([0, 150, 221]), np.array([150, 71])
 out, log_sums = memory(221, 2, 32), memory(221, 2)
 of_projected, of_bias = memory(*projected.shape), memory(*bias.shape)
-given = projected, bias, starts, lengths, key, *rate, np.float32(0.2), out, log_sums
+given = projected, bias, starts, lengths, key, *rate, np.float32(0.2), 150, out, log_sums
 attention.attention(*given)
 attention.attention_backward(*given, numbers(*out.shape), of_projected, of_bias)
 x, n = numbers(150, 72), 72
