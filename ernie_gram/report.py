@@ -14,11 +14,11 @@ if __name__ == "__main__":
 import argparse
 from pathlib import Path
 
-from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.reporting.baselines import read_baselines
-from ernie_gram.reporting.experiments import read_results
+from ernie_gram.reporting.experiments import records_of
 from ernie_gram.reporting.page import page
 from ernie_gram.reporting.runs import check_vocabularies, is_run, read_runs, run_folders
+from ernie_gram.run.results_file import RESULTS
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import claimed_file, file_path
@@ -62,7 +62,7 @@ def page_of(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     experiments = {}
     for path in dict.fromkeys(arguments.runs):
         if not is_run(path) and (path / RESULTS).is_file():
-            experiments[path], more = read_results(path)
+            experiments[path], more = records_of(path)
             notes += more
     if not runs and not any(experiments.values()):
         raise InputError(f"{', '.join(map(str, arguments.runs))}: no run has records yet")

@@ -33,12 +33,7 @@ TOPICS = {
         "finetune": ("tasks.run_finetune", "fine-tune a model on a task, in NPROC processes"),
         "predict": ("tasks.predict", "predict with a fine-tuned model"),
         "score": ("tasks.score", "score a file of predictions as the official scorer does"),
-        "sweep": ("tasks.sweep", "fine-tune with every combination of some settings and seeds"),
-        "benchmark": ("tasks.benchmark", "fine-tune on all tasks of a benchmark"),
-    },
-    "Studies": {
-        "study": ("tasks.study", "pre-train variants with several seeds, and fine-tune each of them"),
-        "study-tables": ("tasks.study_tables", "tables and figures of the results of a study"),
+        "sweep": ("tasks.sweep", "train with every combination of settings, seeds and tasks; benchmarks"),
     },
     "Models": {
         "convert": ("ernie_gram.convert", "convert a pre-trained model to another format"),

@@ -22,9 +22,9 @@ from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
-from ernie_gram.experiments.processes import lines_of_module
 from reader.errors import InputError, located
 from reader.system.arrays import Float32s
+from reader.system.child_commands import lines_of_module
 from reader.tokenization.given_texts import is_table, listed, shown
 from tasks.data.examples import Example
 from tasks.data.features import Features

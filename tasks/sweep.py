@@ -1,9 +1,14 @@
-"""Fine-tune a model with every combination of some settings and seeds, and compare them in a table.
+"""Fine-tune models on tasks with every combination of some settings and seeds, and compare the runs in a table.
 
-    ernie-gram sweep mrpc MODEL --data glue --output output/mrpc_sweep --grid paper --seeds 10 --jobs 2
+    ernie-gram sweep mrpc MODEL --data glue --output output/mrpc --grid paper --seeds 10 --jobs 2
+    ernie-gram sweep english MODEL --data DATA --output output/english --seeds 3
+    ernie-gram sweep mrpc cola --data glue --output output/weights --pretrain conf/ablation/full.yaml \\
+        --pretrain.paths.corpus corpus --vary pretrain.objective.rtd_weight 1 7 --seeds 3 --pretrain_seeds 3
 
-Other options are passed to every run, e.g. --input.max_seq_len 64. After an interruption, the same command resumes; it
-does not repeat finished runs.
+A benchmark (english, chinese, clue) stands for its tasks. With --pretrain, the models are pre-trained first; without a
+TASK, that is all. Other options are passed to every fine-tuning, --pretrain.KEY to every pre-training. The folder
+--output gets a folder for each run, a line of results.jsonl for each finished run, and table.md. After an interruption,
+the same command resumes; a run in results.jsonl is not repeated, even if its folder is gone.
 """
 
 from __future__ import annotations
@@ -14,148 +19,124 @@ if __name__ == "__main__":
     run_command("tasks.sweep")
 
 import argparse
+import sys
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import check_earlier, experiment_parser, parse_experiment, run_experiment
-from ernie_gram.experiments.tables import Finished, Spread, by_setting, markdown_table, spread_of
-from ernie_gram.plot import new_figure, save_figure
-from reader.errors import counted
-from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Metric
-from tasks.reading.data_option import FILES, VARIABLE, data_folder
-from tasks.registry.task_file import find_task
-from tasks.sweeps.benchmarks import MISSING
-from tasks.sweeps.runs import Grid, check_runs, config_of, plan, read_grid, scores_of
+from ernie_gram.run.results_file import append_result, read_results
+from ernie_gram.run.run_folder import check_output, lock_output
+from reader.build_options import parse_positive
+from reader.errors import InputError, OneLineParser, counted
+from reader.system.atomic_files import write_atomically
+from reader.system.output_files import RUN, kind_of
+from tasks.reading.data_option import FILES, VARIABLE
+from tasks.sweeps.finetunings import check_finetunings
+from tasks.sweeps.plan import SHORT, Sweep, plan_sweep
+from tasks.sweeps.planned_run import PlannedRun, Record
+from tasks.sweeps.pretrainings import check_pretrainings
+from tasks.sweeps.table import table
+from tasks.sweeps.training import train_all
 
-# Short options for the settings that sweeps vary most often.
-SHORT = {
-    "learning_rates": "optimizer.learning_rate",
-    "batch_sizes": "optimizer.batch_size",
-    "epochs": "optimizer.epochs",
-}
+TABLE = "table.md"
 
 
-def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
-    """Return the parsed options and those for every run; raises InputError."""
-    parser = experiment_parser(__doc__)
+def parse_arguments() -> tuple[argparse.Namespace, list[str], list[str]]:
+    """Return the parsed options, the names of tasks and models, and the options for every run."""
+    parser = OneLineParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("names", nargs="*", metavar="TASK ... MODEL", help="tasks, then model folders or runs")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the runs and the table")
     default = f"default: `paths.data` of a file of settings, else {VARIABLE}"
-    parser.add_argument("--data", "--paths.data", metavar="FOLDER", help=f"{FILES} ({default})")
-    parser.add_argument(
-        "task",
-        metavar="TASK",
-        help="a task that `ernie-gram tasks` lists, or the .yaml file of a custom task or of settings",
-    )
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
-    parser.add_argument(
-        "--grid", metavar="NAME", help="values for the task: paper, upstream, or a file like those in conf/grids"
-    )
+    parser.add_argument("--data", "--paths.data", type=Path, metavar="FOLDER", help=f"{FILES} ({default})")
+    parser.add_argument("--pretrain", nargs="+", default=[], metavar="CONFIG", help="files of settings to pre-train")
+    meaning = "values for each task: paper, upstream, or a file like those in conf/grids"
+    parser.add_argument("--grid", metavar="NAME", help=meaning)
     for name, key in SHORT.items():
         parser.add_argument(f"--{name}", nargs="+", metavar="X", help=f"values of {key}")
-    parser.add_argument(
-        "--vary",
-        nargs="+",
-        action="append",
-        default=[],
-        metavar="KEY X",
-        help="a setting and its values, e.g. --vary head.dropout 0.1 0.2; may be repeated",
-    )
-    return parse_experiment(parser)
+    meaning = "a setting and its values, e.g. --vary head.dropout 0.1 0.2; may be repeated"
+    parser.add_argument("--vary", nargs="+", action="append", default=[], metavar="KEY X", help=meaning)
+    for name, what in (
+        ("seeds", "seeds of each fine-tuning: 1 to N"),
+        ("pretrain_seeds", "seeds of each pre-training: 1 to N"),
+        ("jobs", "number of runs at a time"),
+        ("processes", "processes per run, as NPROC"),
+    ):
+        parser.add_argument(f"--{name}", type=parse_positive, default=1, metavar="N", help=f"{what} (%(default)s)")
+    parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
+    joined: list[str] = []
+    for argument in sys.argv[1:]:
+        # Otherwise the parser would take the value of an option that it does not know for a name.
+        last = joined[-1] if joined else ""
+        is_unknown = last.startswith("--") and "=" not in last and last not in parser._option_string_actions
+        if is_unknown and not argument.startswith("--"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    options, others = parser.parse_known_args(joined)
+    names = [*options.names, *(each for each in others if not each.startswith("--"))]
+    return options, names, [each for each in others if each.startswith("--")]
 
 
-def grid_of(options: argparse.Namespace) -> Grid:
-    """Return the values of all settings that vary; options override those of --grid. Raises InputError."""
-    given = {key: getattr(options, name) for name, key in SHORT.items() if getattr(options, name) is not None}
-    for key, *values in options.vary:
-        require(bool(values), "--vary", f"{key} has no values")
-        require(key not in given, "--vary", f"{key} has its values already; give all values of a setting together")
-        given[key] = values
-    return {**(read_grid(options.grid, options.task) if options.grid else {}), **given}
+def missing_runs(sweep: Sweep, recorded: dict[str, Record]) -> tuple[list[PlannedRun], list[PlannedRun]]:
+    """Return the pre-trainings and the fine-tunings to train.
 
-
-def metric_of(finished: Finished) -> tuple[Metric, str]:
-    """Return the metric of a sweep, and the name of the score that chooses the best evaluation."""
-    config = finished[0][0].config
-    metric = METRICS[find_task(config.task).metric]
-    return metric, config.evaluation.metric or metric.main
-
-
-def markdown(finished: Finished) -> str:
-    """Return a Markdown table with a row for each combination, and a summary.
-
-    A row has the median, the best and the worst score over the seeds, and the medians of the scores that papers report,
-    over the runs that have them. The combination with the best median is in bold.
+    A recorded pre-training is repeated if its model is gone and one of its fine-tunings is missing.
     """
-    (first, _), (metric, chosen) = finished[0], metric_of(finished)
-    groups = by_setting(finished)
-    spreads = {
-        varied: spread_of([result["score"] for result in results], metric.direction)
-        for varied, results in groups.items()
-    }
-    form = ".4g" if metric.unit == "none" else ".2f"
-    better = max if metric.direction == "max" else min
-    best = better(spreads, key=lambda varied: spreads[varied].median)
-    names = list(dict.fromkeys(name for _, result in finished for name in scores_of(result)))
-    rows = []
-    for varied, results in groups.items():
-        spread = spreads[varied]
-        median = f"**{spread.median:{form}}**" if varied == best else f"{spread.median:{form}}"
-        others = [f"{value:{form}}" for value in (spread.best, spread.worst)]
-        others.append(f"{spread.deviation:{form}}" if spread.seeds > 1 else MISSING)
-        found = [[result[name] for result in results if name in result] for name in names]
-        medians = [f"{spread_of(values).median:{form}}" if values else MISSING for values in found]
-        rows.append([*(value for _, value in varied), str(spread.seeds), median, *others, *medians])
-    head = [*first.varied, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in names)]
-    splits = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
-    title = (
-        f"{find_task(first.config.task).name}: {counted(len(finished), 'run')}. The score is {chosen} on the first of "
-        f"the splits {splits}{'' if metric.unit == 'none' else ', in percent'}."
-    )
-    best_run = better(finished, key=lambda pair: pair[1]["score"])[0].name
-    return "\n".join([title, "", *markdown_table(head, rows), "", _summary(best, spreads[best], best_run, form)]) + "\n"
+    finetunings = [run for run in sweep.finetunings if run.name not in recorded]
+    needed = {run.config.paths.model for run in finetunings}
+    found = (run for run in sweep.pretrainings if run.name not in recorded or str(run.folder) in needed)
+    return [run for run in found if run.record() is None], finetunings
 
 
-def _summary(varied: tuple[tuple[str, str], ...], spread: Spread, best_run: str, form: str) -> str:
-    """Return the best combination, the effect of the seed, and the best run."""
-    shown = ", ".join(f"{key} {value}" for key, value in varied)
-    deviation = f" (deviation {spread.deviation:{form}})" if spread.seeds > 1 else ""
-    return (
-        f"Best median: {spread.median:{form}} over {counted(spread.seeds, 'seed')}{deviation}"
-        f"{f' with {shown}' if shown else ''}. Best run: {best_run}."
-    )
+def train(sweep: Sweep, recorded: dict[str, Record], options: argparse.Namespace) -> list[str]:
+    """Train what is missing, record it, and return a line for each run that failed."""
 
+    def ended(run: PlannedRun) -> str | None:
+        record = run.record()
+        if record is None:
+            return None
+        recorded[run.name] = record
+        append_result(options.output, record)
+        name, value = next(iter(record["result"].items()))
+        return f"{name} {value:,.4g}"
 
-def draw(finished: Finished, target: Path) -> None:
-    """Plot the score of every run, one column for each combination, with a line at its median."""
-    metric, chosen = metric_of(finished)
-    groups = by_setting(finished)
-    figure, [axes] = new_figure(1)
-    for column, results in enumerate(groups.values()):
-        scores = [result["score"] for result in results]
-        axes.plot([column] * len(scores), scores, "o", markersize=4, alpha=0.6, color="C0")
-        median = spread_of(scores).median
-        axes.plot([column - 0.3, column + 0.3], [median, median], color="C1", label=None if column else "median")
-    labels = ["\n".join(f"{key.rpartition('.')[2]} {value}" for key, value in varied) for varied in groups]
-    axes.set_xticks(range(len(groups)), labels, rotation=90 if len(groups) > 4 else 0, fontsize=7)
-    unit = "" if metric.unit == "none" else " (percent)"
-    axes.set(title=find_task(finished[0][0].config.task).name, ylabel=f"{chosen}{unit}")
-    save_figure(figure, [axes], target)
-
-
-def report(finished: Finished, output: Path) -> str:
-    """Return the table, and write scores.png."""
-    draw(finished, output / "scores.png")
-    return markdown(finished)
+    pretrainings, finetunings = missing_runs(sweep, recorded)
+    failed = train_all(pretrainings, options.jobs, options.processes, ended)
+    if pretrainings:
+        lost = {str(run.folder) for run in sweep.pretrainings if run.record() is None}
+        finetunings = [run for run in finetunings if run.config.paths.model not in lost]
+        check_finetunings(finetunings, recorded, options.processes)
+    return failed + train_all(finetunings, options.jobs, options.processes, ended)
 
 
 def main() -> None:
     """Run the command line."""
-    options, overrides = parse_arguments()
-    seeds = range(1, options.seeds + 1)
-    folder = options.data or config_of(options.task, ()).paths.data or data_folder()
-    require(bool(folder), "--data", f"must be given, or {VARIABLE}: the folder with the files of the task")
-    overrides = [*overrides, f"--paths.data={folder}"]
-    runs = plan(options.task, options.model, options.output, grid_of(options), seeds, overrides)
-    check_earlier(runs, options.output)
-    check_runs(runs, options.processes)
-    run_experiment(runs, options, report)
+    options, names, overrides = parse_arguments()
+    output: Path = options.output
+    check_output(output, option="--output")
+    require(kind_of(output) != RUN, "--output", f"{output} is the folder of a {RUN}; choose another --output")
+    sweep = plan_sweep(options, names, overrides)
+    recorded, _ = read_results(output)
+    new = {run.name: record for run in sweep.runs if run.name not in recorded and (record := run.record())}
+    recorded |= new
+    check_pretrainings(sweep.pretrainings, recorded, options.processes)
+    check_finetunings(sweep.finetunings, recorded, options.processes)
+    before = sum(run.name in recorded for run in sweep.runs)
+    print(f"{counted(len(sweep.runs), 'run')}, {before} finished before", end="", flush=True)
+    if options.check:
+        print("; settings, data and models are valid")
+        return
+    print(f"; {options.jobs} at a time", flush=True)
+    with lock_output(output, "--output"):
+        for record in new.values():
+            append_result(output, record)
+        failed = train(sweep, recorded, options)
+        # Planned runs first, in their order.
+        ordered = {name: recorded[name] for name in (*(run.name for run in sweep.runs), *recorded) if name in recorded}
+        text = table([each for each in ordered.values() if "task" in each], sweep.tasks, sweep.reported)
+        write_atomically(output / TABLE, text)
+        print(f"\n{text}\n{output}: {TABLE}, results.jsonl")
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")

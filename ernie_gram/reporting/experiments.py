@@ -5,26 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.reporting.markup import Cell, Html, element, joined, numeric, table
 from ernie_gram.reporting.numbers import column
 from ernie_gram.reporting.runs import is_number, left_out
-from ernie_gram.run.run_log import read_json_lines
+from ernie_gram.run.results_file import RESULTS, read_results
 
 # What the records of a study have in place of `varied`.
 OF_STUDY = ("variant", "task")
 
 
-def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def records_of(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the records of the finished runs of an experiment, the last one if a run has several, and notes."""
-    found, others = read_json_lines(folder / RESULTS)
-    records = {
-        str(record["run"]): record
-        for record in found
-        if "run" in record and isinstance(record.get("result"), dict) and _varied(record) is not None
-    }
-    notes = [left_out(folder / RESULTS, others)] if others else []
-    return list(records.values()), notes
+    found, broken = read_results(folder)
+    notes = [left_out(folder / RESULTS, broken)] if broken else []
+    return [record for record in found.values() if _varied(record) is not None], notes
 
 
 def results_tables(records: list[dict[str, Any]], caption: str) -> Html:
@@ -45,8 +39,7 @@ def _table(records: list[dict[str, Any]], caption: str) -> Html:
     """Return a table with a row for each combination of what the experiment varies."""
     rows: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
     for record in records:
-        settings = record.get("settings")
-        task = settings.get("task") if isinstance(settings, dict) else None
+        task = record.get("task")
         varied = {**({"task": task} if task else {}), **(_varied(record) or {})}
         rows.setdefault(tuple((key, str(value)) for key, value in varied.items()), []).append(record)
     keys = list(dict.fromkeys(key for varied in rows for key, _ in varied))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ernie_gram.config.loading import flatten
-from ernie_gram.experiments.planned_run import FINETUNED, MODELS, RESULTS, recorded_runs
+from ernie_gram.run.results_file import RESULTS, read_results
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
 from ernie_gram.run.run_log import LOG, STARTS, Record, is_record, read_json_lines
 from reader.errors import InputError
@@ -102,14 +102,9 @@ def run_folders(path: Path) -> list[Path]:
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; give the folders of runs or experiments")
     # Names that would lead to another folder are ignored.
-    names = [name for name in recorded_runs(path) if Path(name).name == name]
+    names = [name for name in read_results(path)[0] if Path(name).name == name]
     others = sorted(each.name for each in path.iterdir() if each.name not in names)
     found = [path / name for name in (*names, *others) if is_run(path / name)]
-    if not found:
-        inside = [
-            each for part in (MODELS, FINETUNED) if (path / part).is_dir() for each in sorted((path / part).iterdir())
-        ]
-        found = [each for each in inside if is_run(each)]
     if not found and not (path / RESULTS).is_file():
         raise InputError(f"{path}: not the folder of a run ({LOG}, {CONFIG}), nor one of an experiment ({RESULTS})")
     return found

@@ -1,1 +1,1 @@
-"""Many fine-tunings: the plan of their runs, the runs, and tables of their results."""
+"""Sweeps: planned pre-trainings and fine-tunings, training those that are missing, and the table of their results."""

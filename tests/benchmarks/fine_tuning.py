@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from ernie_gram.experiments.tables import markdown_table
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
-from ernie_gram.experiments.tables import markdown_table
 from ernie_gram.formats.registry import read_model
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
 from reader.errors import InputError, one_line_errors

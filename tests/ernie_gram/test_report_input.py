@@ -61,15 +61,6 @@ def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
     assert terms == {f"Loss term {name}" for name in ("coarse", "fine", "generator", "rtd")}
 
 
-def test_the_models_of_a_study_are_its_runs(tmp_path: Path) -> None:
-    (tmp_path / "study" / "models").mkdir(parents=True)
-    for name, end in (("token_1", 1.0), ("explicit_1", 2.0)):
-        made_run(tmp_path / "study" / "models" / name, perplexities(end, 8.0))
-    (tmp_path / "study" / "results.jsonl").write_text('{"kind": "pre-training", "run": "token_1"}\n')
-    page, _ = report(tmp_path, tmp_path / "study")
-    assert set(curves(page)["Held-out perplexity, all masked units"]) == {"explicit_1", "token_1"}
-
-
 def test_the_page_says_where_each_run_comes_from(tmp_path: Path) -> None:
     run, earlier = (made_run(tmp_path / name, perplexities(50.0, 60.0)) for name in ("run", "earlier"))
     starts = [{"step": step, "commit": f"abc{step}", "command": "pretrain <&>"} for step in (0, 10)]

@@ -27,7 +27,7 @@ from tests.support.task_files import write
 # Modules that other commands start: the rank of a training, and parts of the launcher.
 INTERNAL = {
     *("ernie_gram.pretrain", "tasks.finetune"),
-    *(f"ernie_gram.distributed.{name}" for name in ("launch", "count_gpus", "check_device")),
+    *(f"ernie_gram.distributed.{name}" for name in ("launch", "count_gpus")),
 }
 # Commands that load within a second.
 SOON = ["inspect", "pretrain", "finetune", "tasks", "score"]

@@ -14,24 +14,23 @@ PACKAGES = ["reader", "ernie_gram", "tasks"]
 READER_PACKAGES = ["system", "tables", "text", "tokenization", "lexicon", "corpus", "batches"]
 TASK_PACKAGES = [
     *("data", "layouts", "metrics", "kinds", "registry", "reading"),
-    *("training", "prediction", "sweeps", "studies"),
+    *("training", "prediction", "sweeps"),
 ]
 
 WITHOUT_PADDLE = (
     "reader",
     "ernie_gram.config",
-    "ernie_gram.experiments",
     "ernie_gram.run",
     *("ernie_gram.planning.encoder_memory", "ernie_gram.planning.sizes"),
     "ernie_gram.distributed.buckets",
     "ernie_gram.formats.untrusted",
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
     *("ernie_gram.model.parameters", "ernie_gram.pretraining.sizes"),
-    *(f"ernie_gram.pretraining.{name}" for name in ("prepare", "rungs", "planned_run", "count_baselines")),
+    *(f"ernie_gram.pretraining.{name}" for name in ("prepare", "rungs", "count_baselines")),
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
     "ernie_gram.plot",
-    *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark", "study", "study_tables")),
+    *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep")),
     *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
     *(f"tasks.training.{name}" for name in ("config", "memory", "prepare", "splits", "description")),
     *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts")),
@@ -100,9 +99,9 @@ def training_is_independent_of_model_and_pretraining(graph: Graph) -> Iterator[s
 
 
 def tasks_are_independent_of_pretraining(graph: Graph) -> Iterator[str]:
-    """Yield violations: fine-tuning does not import pre-training; only studies do, which train both."""
+    """Yield violations: fine-tuning does not import pre-training; only sweeps do, which train both."""
     for name, needs in graph.items():
-        if is_in(name, "tasks") and not is_in(name, "tasks.studies"):
+        if is_in(name, "tasks") and not is_in(name, "tasks.sweeps.pretrainings"):
             yield from (f"{name} imports {need}" for need in needs if is_in(need, "ernie_gram.pretraining"))
 
 
@@ -116,7 +115,7 @@ def pretraining_is_independent_of_planning(graph: Graph) -> Iterator[str]:
 def loads_without_paddle(graph: Graph) -> Iterator[str]:
     """Yield violations: what is needed before Paddle is loaded imports no Paddle, not even indirectly.
 
-    Configs, run folders and the files of tasks are checked before Paddle is loaded; the reader, plots and studies
+    Configs, run folders and the files of tasks are checked before Paddle is loaded; the reader, plots and sweeps
     never need it.
     """
     for name in graph:

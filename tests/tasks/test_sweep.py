@@ -1,30 +1,27 @@
-"""Sweeps train every combination once, resume, go on after a failed run, and report medians over seeds."""
+"""The command for sweeps: it trains every combination once, resumes, goes on after a failed run, and makes a table."""
 
 from __future__ import annotations
 
-import csv
 import json
-from dataclasses import asdict, replace
+import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from ernie_gram.config.loading import flatten
-from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import lock_output
-from reader.errors import InputError
-from reader.system.untrusted_text import read_yaml
-from tasks import benchmark, study, sweep
-from tasks.registry import TASKS
-from tasks.sweep import main, markdown, report
-from tasks.sweeps.runs import GRIDS, plan, read_grid
-from tasks.training.config import FinetuneConfig
-from tests.support.commands import call, kill_when, python
-from tests.support.tiny_task import SETTINGS
+from tasks import sweep
+from tasks.sweep import main
+from tests.support.commands import Done, call, kill_when, python
+from tests.support.runs import TINY
+from tests.support.task_files import write
+from tests.support.tiny_task import LETTERS, SETTINGS
+from tests.support.trained_here import train_here
 
-RATE, SIZE, EPOCHS = "optimizer.learning_rate", "optimizer.batch_size", "optimizer.epochs"
+RATE, EPOCHS = "optimizer.learning_rate", "optimizer.epochs"
 # Without what the sweeps of the tests vary.
-FIXED = [option for option in SETTINGS if not option.startswith((f"--{RATE}", f"--{EPOCHS}", f"--{SIZE}"))]
+FIXED = [option for option in SETTINGS if not option.startswith((f"--{RATE}", f"--{EPOCHS}", "--optimizer.batch_size"))]
 
 
 def arguments(task: Path, output: Path, *more: str) -> list[str]:
@@ -33,107 +30,198 @@ def arguments(task: Path, output: Path, *more: str) -> list[str]:
     return [str(task / "data" / "task.yaml"), str(task / "model"), *options, *more]
 
 
-def test_every_combination_has_every_seed_and_its_own_folder(tiny_task: Path, tmp_path: Path) -> None:
-    grid = {RATE: ["1e-3", 0.002], SIZE: [8, 16]}
-    runs = plan("mrpc", tiny_task / "model", tmp_path, grid, [1, 2], ["--input.max_seq_len=16"])
-    assert [run.name for run in runs[:4]] == [
-        "learning_rate=0.001,batch_size=8,seed=1",
-        "learning_rate=0.001,batch_size=16,seed=1",
-        "learning_rate=0.002,batch_size=8,seed=1",
-        "learning_rate=0.002,batch_size=16,seed=1",
+def results(output: Path) -> dict[str, dict[str, Any]]:
+    lines = (output / "results.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert len({record["run"] for record in records}) == len(records)
+    return {record["run"]: record for record in records}
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command train in this process."""
+    monkeypatch.setattr(sweep, "train_all", train_here)
+
+
+def write_data(folder: Path) -> None:
+    """Write the files of two tasks of the benchmark `chinese`, and one file of a third."""
+    random = np.random.default_rng(0)
+    for split, count in (("train", 24), ("dev", 11)):
+        texts = [" ".join(random.choice(list(LETTERS), 5)) for _ in range(2 * count)]
+        pairs = [f"{a}\t{b}\t{i % 2}\n" for i, (a, b) in enumerate(zip(texts[::2], texts[1::2], strict=True))]
+        write(folder / "lcqmc" / f"{split}.tsv", "text_a\ttext_b\tlabel\n" + "".join(pairs))
+        single = "".join(f"{i % 2}\t{text}\n" for i, text in enumerate(texts))
+        write(folder / "chnsenticorp" / f"{split}.tsv", "label\ttext_a\n" + single)
+    write(folder / "xnli" / "dev.tsv", "text_a\ttext_b\tlabel\na\tb\tneutral\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others_are_named(
+    tiny_task: Path, tmp_path: Path
+) -> None:
+    data, output = tmp_path / "data", tmp_path / "out"
+    write_data(data)
+    command = [
+        str(tiny_task / "model"),
+        "--data",
+        str(data),
+        "--output",
+        str(output),
+        *SETTINGS,
+        "--optimizer.epochs=1",
     ]
-    assert len({run.folder for run in runs}) == len(runs) == 8
-    last = runs[-1].config
-    assert (last.optimizer.learning_rate, last.optimizer.batch_size, last.seed) == (0.002, 16, 2)
-    assert (last.task, last.optimizer.epochs, last.input.max_seq_len) == ("mrpc", 10, 16)
-    assert tuple(runs[-1].command[2:5]) == ("tasks.run_finetune", "mrpc", str(tiny_task / "model"))
+    done = call(main, "lcqmc", *command)
+    assert done.returncode == 0, done.stderr
+    done = call(main, "chinese", *command)
+    assert done.returncode == 0, done.stderr
+    first, second, *_ = done.stdout.splitlines()
+    assert first == f"no files in {data}: xnli, drcd, cmrc2018, dureader, dureader_robust, msra_ner"
+    assert second.startswith("2 runs, 1 finished before")
+    assert list(results(output)) == ["lcqmc,seed=1", "chnsenticorp,seed=1"]
+    text = (output / "table.md").read_text()
+    assert text in done.stdout
+    assert "| xnli |  | 0 | - | - | - | - | - | - | - |" in text
+    assert "| lcqmc | accuracy | 1 | " in text
+    assert "| mean of 2 tasks | " in text
+    assert text.endswith("ERNIE-Gram-zh: PaddleNLP, examples/benchmark/clue.\n")
+    # A recorded run needs no folder.
+    shutil.rmtree(output / "lcqmc,seed=1")
+    done = call(main, "chinese", *command)
+    assert "2 runs, 2 finished before" in done.stdout
+    assert (output / "table.md").read_text() == text
+    assert not (output / "lcqmc,seed=1").exists()
+    # With other data or settings the same run is refused.
+    done = call(main, "lcqmc", *command, "--optimizer.weight_decay=0.5")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{output / 'lcqmc,seed=1'}: has the result of another run (optimizer.weight_decay: 0.01 in " in done.stderr
 
 
-def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
-    defaults = flatten(asdict(FinetuneConfig()))
-    for path in GRIDS.glob("*.yaml"):
-        for task, grid in read_yaml(path).items():
-            assert task in TASKS
-            assert grid == read_grid(path.stem, task)
-            for key, values in grid.items():
-                # YAML reads 5e-5 as a text.
-                assert {type(value) for value in values} == {type(defaults[key])}
-                assert len(set(values)) == len(values)
-    assert {key: len(values) for key, values in read_grid("paper", "cola").items()} == {SIZE: 2, RATE: 3, EPOCHS: 2}
-    [run] = plan("lcqmc", Path("model"), Path("out"), read_grid("paper", "lcqmc"), [1], [])
-    assert (run.config.optimizer.batch_size, run.config.optimizer.epochs, run.name) == (32, 2, "seed=1")
+@pytest.mark.usefixtures("here")
+def test_a_failed_run_is_named_and_the_others_are_in_the_table(tiny_task: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    more = ["--learning_rates", "1e30", "1e-2", "--epochs", "1", "--optimizer.warmup_share=0"]
+    done = call(main, *arguments(tiny_task, output, *more, "--optimizer.max_grad_norm=1e30"))
+    assert done.returncode == 2
+    assert "learning_rate=1e+30,epochs=1,seed=1: " in done.stderr
+    assert "; the same command runs the failed ones again" in done.stderr
+    assert list(results(output)) == ["task,learning_rate=0.01,epochs=1,seed=1"]
+    assert "| task | 0.01 | 1 | accuracy | 1 | " in (output / "table.md").read_text()
 
 
-def finished_run(folder: Path, rate: float, seed: int, accuracy: float, f1: float) -> None:
-    """Write the result of a run of MRPC."""
-    [run] = plan("mrpc", Path("model"), folder, {RATE: [rate]}, [seed], ["--paths.data=data"])
-    run.folder.mkdir(parents=True)
-    result = {
-        "task": "mrpc",
-        "metric": {"name": "accuracy_f1", "chooses": "accuracy", "unit": "fraction"},
-        "score": accuracy,
-        "scores": {"dev": {"accuracy": accuracy, "f1": f1, "average": 0.5}},
-        "steps": {"total": 20, "trained": 20, "chosen": 10},
-        "seconds": {"training": 2.0, "prediction": 0.5},
-        "settings": asdict(run.config),
-        "made_from": {},
-    }
-    (run.folder / "result.json").write_text(json.dumps(result))
+def pretrainings(built: Path, folder: Path) -> list[str]:
+    """Write the settings of two pre-trainings, and return them as options with those of both."""
+    for name, weight in (("one", 0.1), ("two", 0.2)):
+        write(folder / f"{name}.yaml", f"optimizer: {{weight_decay: {weight}}}\n")
+    paths = [f"--pretrain.paths.{name}={built / name}" for name in ("corpus", "held_out")]
+    tiny = [f"--pretrain.{option[2:]}" for option in TINY]
+    steps = [f"--pretrain.trainer.{key}=4" for key in ("max_steps", "eval_every", "save_every")]
+    steps.append("--pretrain.trainer.eval_sequences=20")
+    return [*tiny, *paths, *steps, "--pretrain", str(folder / "one.yaml"), str(folder / "two.yaml")]
 
 
-def finished_sweep(folder: Path) -> list[tuple[PlannedRun, Result]]:
-    for rate, accuracies in ((0.001, (0.7, 0.9, 0.71)), (0.002, (0.8, 0.6, 0.75))):
-        for seed, accuracy in enumerate(accuracies, 1):
-            finished_run(folder, rate, seed, accuracy, accuracy / 2)
-    runs = plan("mrpc", Path("model"), folder, {RATE: [0.001, 0.002]}, [1, 2, 3], ["--paths.data=data"])
-    return [(run, result) for run in runs if (result := run.result())]
+@pytest.mark.usefixtures("here")
+def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: Path, tmp_path: Path) -> None:
+    output, task = tmp_path / "out", tiny_task / "data" / "task.yaml"
+    common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--epochs", "1", "--seeds", "2"]
+    command = [str(task), *common, *pretrainings(built, tmp_path)]
+    done = call(main, *command, "--check")
+    assert done.returncode == 0, done.stderr
+    assert not output.exists()
+    done = call(main, *command)
+    assert done.returncode == 0, done.stderr
+    records = results(output)
+    names = [f"task,pretrain={name},epochs=1,pretrain_seed=1,seed={seed}" for seed in (1, 2) for name in ("one", "two")]
+    assert list(records) == ["one,seed=1", "two,seed=1", *names]
+    model, tuned = records["two,seed=1"], records[names[-1]]
+    assert [each["step"] for each in model["curve"]] == [0, 4]
+    assert model["curve"][-1]["ngram_perplexity"] == model["result"]["ngram_perplexity"] > 1
+    assert (model["settings"]["optimizer.weight_decay"], model["varied"]) == (0.2, {"pretrain": "two"})
+    assert (tuned["varied"], tuned["pretrain_seed"], tuned["seed"]) == ({"pretrain": "two", EPOCHS: "1"}, 1, 2)
+    text = (output / "table.md").read_text()
+    assert "| task | two | 1 | accuracy | 2 | " in text
+    assert "| pre-training | two |  | ngram_perplexity | 1 | " in text
+    # Nothing is repeated, even without the folders.
+    for name in records:
+        shutil.rmtree(output / name)
+    done = call(main, *command)
+    assert (done.returncode, "6 runs, 6 finished before" in done.stdout) == (0, True), done.stderr
+    assert (output / "table.md").read_text() == text
+    assert not (output / "two,seed=1").exists()
+    # One fine-tuning is missing: its model is trained again.
+    lines = (output / "results.jsonl").read_text().splitlines(keepends=True)
+    (output / "results.jsonl").write_text("".join(lines[:-1]) + '{"run": "ha')
+    done = call(main, *command)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in output.iterdir() if path.is_dir()) == sorted(["two,seed=1", names[-1]])
+    assert json.loads((output / "results.jsonl").read_text().splitlines()[-1])["result"]["score"] > 0
+    # Other settings of a pre-training are refused.
+    done = call(main, *command, "--pretrain.data.batch_size=4")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "data.batch_size: 8 in " in done.stderr
 
 
-def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_path: Path) -> None:
-    finished = finished_sweep(tmp_path)
-    lines = markdown(finished).splitlines()
-    assert lines[0] == "mrpc: 6 runs. The score is accuracy on the first of the splits dev, in percent."
-    head = "optimizer.learning_rate | seeds | median | best | worst | deviation | median dev.accuracy | median dev.f1"
-    assert lines[2] == f"| {head} |"
-    assert lines[4] == "| 0.001 | 3 | 71.00 | 90.00 | 70.00 | 11.27 | 71.00 | 35.50 |"
-    assert lines[5] == "| 0.002 | 3 | **75.00** | 80.00 | 60.00 | 10.41 | 75.00 | 37.50 |"
-    assert lines[7] == (
-        "Best median: 75.00 over 3 seeds (deviation 10.41) with optimizer.learning_rate 0.002. Best run: "
-        "learning_rate=0.001,seed=2."
-    )
-    assert finished[0][1] == {
-        "score": 70.0,
-        "dev.accuracy": 70.0,
-        "dev.f1": 35.0,
-        "chosen_step": 10,
-        "steps": 20,
-        "seconds": 2.5,
-    }
-    alone = markdown(finished[:1]).splitlines()
-    assert alone[4] == "| 0.001 | 1 | **70.00** | 70.00 | 70.00 | - | 70.00 | 35.00 |"
-    assert alone[6].startswith("Best median: 70.00 over 1 seed with optimizer.learning_rate 0.001. ")
-    assert report(finished, tmp_path) == markdown(finished)
-    assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.usefixtures("here")
+def test_a_grid_of_pre_training_alone_and_a_failed_one(built: Path, tiny_task: Path, tmp_path: Path) -> None:
+    output, options = tmp_path / "out", pretrainings(built, tmp_path)
+    rates = ["--vary", "pretrain.optimizer.learning_rate", "3e-3", "1e30", "--pretrain.optimizer.max_grad_norm=1e30"]
+    options = [option for option in options if "learning_rate" not in option][:-1]
+    task = [str(tiny_task / "data" / "task.yaml"), "--data", str(tiny_task / "data"), *FIXED, "--epochs", "1"]
+    done = call(main, *task, *options, *rates, "--output", str(output))
+    assert done.returncode == 2
+    assert "one,learning_rate=1e+30,seed=1: " in done.stderr
+    tuned = "task,pretrain=one,learning_rate=0.003,epochs=1,pretrain_seed=1,seed=1"
+    assert list(results(output)) == ["one,learning_rate=0.003,seed=1", tuned]
 
 
-def test_scores_without_a_unit_have_significant_digits(tmp_path: Path) -> None:
-    (run, result), *_ = finished_sweep(tmp_path)
-    (tmp_path / "own.yaml").write_text(
-        "kind: regression\nlanguage: en\nlayout: tsv\ncolumns: {text_a: text, score: value}\n"
-        "files: {train: train.tsv, dev: dev.tsv}\nmetric: mean_squared_error\n"
-    )
-    run = replace(run, config=replace(run.config, task=str(tmp_path / "own.yaml")))
-    lines = markdown([(run, result | {"score": 0.00412345, "dev.mean_squared_error": 0.00412345})]).splitlines()
-    assert "| **0.004123** | 0.004123 | 0.004123 | - |" in lines[4]
-    assert lines[6].startswith("Best median: 0.004123 over 1 seed")
+def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep"
+    command = ["-m", "tasks.sweep", *arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")]
+    run = output / "task,learning_rate=0.01,epochs=1,seed=1"
+    kill_when(command, lambda: (run / "console.txt").exists())
+    done = python(*command)
+    assert done.returncode == 0, done.stderr
+    score = json.loads((run / "result.json").read_text())["score"]
+    assert results(output)[run.name]["result"]["score"] == 100 * score
+    assert f"done  {run.name}: score " in done.stdout
 
 
-def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text("task: mrpc\noptimizer: {batch_size: 5}\n")
-    [run] = plan(str(own), Path("model"), tmp_path, {RATE: [0.001]}, [1], ["--paths.data=data"])
-    assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
-    assert read_grid("paper", str(own)) == read_grid("paper", "mrpc")
+def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
+    tiny_task: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "sweep"
+    output.mkdir()
+    with lock_output(output / "task,learning_rate=0.02,seed=1"):
+        done = call(main, *arguments(tiny_task, output, "--learning_rates", "1e-2", "2e-2"))
+    assert done.returncode == 2
+    assert "learning_rate=0.02,seed=1 is in use by process" in done.stderr
+    assert len(list(output.iterdir())) == 1
+
+
+def test_a_check_counts_the_runs_and_writes_nothing_and_a_setting_that_does_not_fit_names_its_task(
+    tiny_task: Path, tmp_path: Path
+) -> None:
+    write_data(tmp_path)
+    output, options = tmp_path / "out", ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS]
+    done = call(main, "chinese", str(tiny_task / "model"), *options, "--seeds", "2", "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("4 runs, 0 finished before; ")
+    for task, more in (("lcqmc", "--evaluation.metric=f2"), ("chnsenticorp", "--input.max_seq_len=4000")):
+        done = call(main, "chinese" if task == "lcqmc" else task, str(tiny_task / "model"), *options, more, "--check")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {task}: {more[2:].partition('=')[0]}: ")
+    assert not output.exists()
+
+
+def test_tasks_come_before_models_and_options_of_runs_anywhere(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[sweep.PlannedRun] = []
+    monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(runs))
+    options = ["--on_bad_row", "skip", "mrpc", "cola", "--input.max_seq_len", "16", "a/m", "--jobs", "2", "b/n"]
+    done = call(main, *options, "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--check")
+    assert done.returncode == 0, done.stderr
+    assert [run.name for run in planned] == [f"{task},model={m},seed=1" for task in ("mrpc", "cola") for m in "mn"]
+    assert {(run.config.on_bad_row, run.config.input.max_seq_len) for run in planned} == {("skip", 16)}
 
 
 @pytest.mark.parametrize(
@@ -148,127 +236,53 @@ def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
 def test_the_data_of_a_file_of_settings_precede_the_variable(
     in_file: str, option: list[str], used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text(f"task: mrpc\npaths: {{data: '{in_file}'}}\n")
+    own = write(tmp_path / "own.yaml", f"task: mrpc\npaths: {{data: '{in_file}'}}\n")
     monkeypatch.setenv("DATA", "other")
     planned: list[str] = []
-    monkeypatch.setattr(sweep, "check_runs", lambda runs, _: planned.extend(run.config.paths.data for run in runs))
-    monkeypatch.setattr(sweep, "run_experiment", lambda *_: None)
-    done = call(main, str(own), str(tmp_path / "model"), "--output", str(tmp_path / "out"), *option)
+    monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(r.config.paths.data for r in runs))
+    done = call(main, str(own), str(tmp_path / "model"), "--output", str(tmp_path / "out"), *option, "--check")
     assert (done.returncode, planned) == (0, [used]), done.stderr
-
-
-def test_a_split_that_some_runs_lack_has_the_median_of_the_others(tmp_path: Path) -> None:
-    (first, result), *others = finished_sweep(tmp_path)
-    for finished, medians in (
-        ([(first, result | {"test.f1": 50.0}), *others], ("35.50 | 50.00 |", "37.50 | - |")),
-        ([(first, result), *[(run, each | {"test.f1": 40.0}) for run, each in others]], ("40.00 |", "40.00 |")),
-    ):
-        lines = markdown(finished).splitlines()
-        assert lines[0].endswith("on the first of the splits dev, test, in percent.")
-        assert lines[2].endswith("| median dev.f1 | median test.f1 |")
-        assert [line.endswith(end) for line, end in zip(lines[4:6], medians, strict=True)] == [True, True]
-
-
-def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
-    finished_run(tmp_path, 0.001, 1, 0.7, 0.7)
-    options = ["--paths.data=data", "--optimizer.weight_decay=0.1"]
-    [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
-    with pytest.raises(InputError, match=r"optimizer\.weight_decay 0.01, not 0.1; choose another"):
-        run.result()
-    options = ["--paths.data=data", "--trainer.log_every=7"]
-    [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
-    assert run.result() is not None
-    (run.folder / "result.json").write_text("{}")
-    with pytest.raises(InputError, match=r"result\.json: damaged"):
-        run.result()
-
-
-def test_a_killed_sweep_resumes_and_continues_after_a_failed_run(tiny_task: Path, tmp_path: Path) -> None:
-    output = tmp_path / "sweep"
-    command = arguments(tiny_task, output, "--vary", "optimizer.max_grad_norm", "1e30", "--epochs", "2", "--jobs", "2")
-    command.append("--optimizer.warmup_share=0")
-    good, bad = (output / f"learning_rate={rate},epochs=2,max_grad_norm=1e+30,seed=1" for rate in ("0.01", "1e+30"))
-    rates = ["--learning_rates", "1e-2", "1e30"]
-    kill_when(["-m", "tasks.sweep", *command, *rates], lambda: (good / "console.txt").exists())
-    done = python("-m", "tasks.sweep", *command, *rates)
-    assert done.returncode == 2, done.stdout
-    assert f"{bad / 'console.txt'}: the run failed: error: " in done.stderr
-    assert "the same command runs the failed ones again" in done.stderr
-    score = json.loads((good / "result.json").read_text())["score"]
-    [row] = list(csv.DictReader((output / "table.csv").read_text().splitlines()))
-    assert float(row["dev.accuracy"]) == float(row["score"]) == 100 * score
-    [line] = (output / "results.jsonl").read_text().splitlines()
-    assert json.loads(line)["result"]["score"] == 100 * score
-    written = (good / "result.json").stat().st_mtime_ns
-    done = call(main, *command, *rates[:2])
-    assert "1 run, 1 finished before; 2 at a time" in done.stdout
-    assert (good / "result.json").stat().st_mtime_ns == written
-    # The tables would lose the finished run.
-    table = (output / "table.md").read_text()
-    with (output / "results.jsonl").open("a") as file:
-        file.write('{"run": "ha')
-    done = call(main, *command, "--learning_rates", "2e-2")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"--output: {output} has the result of {good.name}, which is not among these runs; give" in done.stderr
-    assert (output / "table.md").read_text() == table
-
-
-def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
-    tiny_task: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "sweep"
-    output.mkdir()
-    with lock_output(output / "learning_rate=0.02,seed=1"):
-        done = call(main, *arguments(tiny_task, output, "--learning_rates", "1e-2", "2e-2"))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "learning_rate=0.02,seed=1 is in use by process" in done.stderr
-    assert len(list(output.iterdir())) == 1
-
-
-def test_a_check_counts_the_runs_and_writes_nothing(tiny_task: Path, tmp_path: Path) -> None:
-    output = tmp_path / "sweep"
-    done = call(main, *arguments(tiny_task, output, "--learning_rates", "1e-2", "2e-2", "--check"))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 runs, 0 finished before; ")
-    assert not output.exists()
 
 
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
-    for more, message in (
-        (["--grid", "papers"], "conf/grids/papers.yaml: no such grid; the grids are paper, upstream"),
-        (["--grid", "paper"], "paper.yaml: has no grid for"),
-        (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch; did you mean optimizer.epochs?"),
-        (["--vary", "optimizer.epochs"], "--vary: optimizer.epochs has no values"),
-        (["--epochs", "3", "--optimizer.epochs=2"], "--optimizer.epochs: not among the options for every run"),
-        (["--seed=3"], "--seed: not among the options for every run"),
-        (["--learning_rates", "1e-3", "0.001"], "would be called learning_rate=0.001,seed=1; is a value there twice?"),
-        (["--epochs", "3", "--vary", "optimizer.epochs", "2"], "--vary: optimizer.epochs has its values already"),
-        (["--vary", "head.dropout", "0", "--vary", "head.dropout", "0.1"], "--vary: head.dropout has its values"),
-        (["--vary", "paths.output", "a", "b"], "paths.output: cannot vary; this command sets it"),
-        (["--vary", "paths.model", "a/b", "a/c"], "paths.model: cannot vary; this command sets it"),
-        (["--batch_sizes", "many"], "optimizer.batch_size: expected a whole number"),
-        (["--batch_sizes", "0"], "optimizer.batch_size: must be positive"),
-        (["--seeds", "0"], "argument --seeds: '0': expected an integer of at least 1"),
-        (["--input.max_seq_len=4000"], "input.max_seq_len: 4000 exceeds the 40 positions"),
-        (
-            ["--vary", "evaluation.metric", "accuracy", "f1"],
-            "evaluation.metric: cannot vary: scores of different metrics",
-        ),
-        (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: 2 processes, but only 1 sample in"),
-    ):
-        done = call(main, *arguments(tiny_task, output, *more))
-        assert done.returncode == 2, more
+
+    def refused(message: str, done: Done) -> None:
+        assert done.returncode == 2, message
         assert message in done.stderr.splitlines()[-1]
         assert not output.exists()
+
+    for more, message in (
+        (["--grid", "papers"], "conf/grids/papers.yaml"),
+        (["--grid", "paper"], "paper.yaml: has no grid for"),
+        (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch; did you mean optimizer.epochs?"),
+        (["--vary", "optimizer.epochs"], "--vary: optimizer.epochs"),
+        (["--epochs", "3", "--optimizer.epochs=2"], "--optimizer.epochs: "),
+        (["--seed=3"], "--seed: "),
+        (["--learning_rates", "1e-3", "0.001"], "task,learning_rate=0.001,seed=1; is a value there twice?"),
+        (["--epochs", "3", "--vary", "optimizer.epochs", "2"], "--vary: optimizer.epochs"),
+        (["--vary", "paths.output", "a", "b"], "paths.output: cannot vary"),
+        (["--vary", "paths.model", "a/b", "a/c"], "paths.model: cannot vary"),
+        (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: cannot vary"),
+        (["--batch_sizes", "0"], "optimizer.batch_size: must be positive"),
+        (["--seeds", "0"], "--seeds: '0'"),
+        (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: 2 processes, but only 1 sample in"),
+        (["--pretrain.seed=2"], "--pretrain: must be given"),
+        (["--pretrain", "x.yaml"], "MODEL: "),
+    ):
+        refused(message, call(main, *arguments(tiny_task, output, *more)))
+    model, common = str(tiny_task / "model"), ["--data", str(tmp_path), "--output", str(output)]
+    for names, message in (
+        (["germn", model], "no task 'germn'"),
+        (["clue", model], "has no files of afqmc, tnews"),
+        (["mrpc"], "TASK and MODEL: must be given"),
+        (["--pretrain", "x.yaml"], "x.yaml"),
+    ):
+        refused(message, call(main, *names, *common))
 
 
 def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").touch()
-    message = f"error: --output: {tmp_path} is the folder of a run; choose another --output\n"
-    model, data = str(tiny_task / "model"), ["--data", str(tiny_task / "data"), "--output", str(tmp_path)]
-    for command, *more in ((main, "cola", model), (benchmark.main, "clue", model), (study.main, "ladder")):
-        done = call(command, *more, *data)
-        assert (done.returncode, done.stderr) == (2, message)
+    done = call(main, *arguments(tiny_task, tmp_path))
+    assert (done.returncode, done.stderr.partition(": ")[2][:10]) == (2, "--output: ")
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

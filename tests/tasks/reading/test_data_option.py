@@ -14,7 +14,6 @@ COMMANDS = {
     "tasks.predict": ["run", "--output", "out"],
     "tasks.score": ["cola", "predictions.tsv"],
     "tasks.sweep": ["cola", "model", "--output", "out"],
-    "tasks.benchmark": ["english", "model", "--output", "out"],
 }
 MISSING = "--data"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.experiments.processes import lines_of_module
 from reader.errors import InputError
+from reader.system.child_commands import lines_of_module
 
 MODULE = """
 import os, signal, sys, time

@@ -14,12 +14,18 @@ from ernie_gram.config.loading import flatten, load_config, read_tree
 from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
-from tasks.sweeps.runs import GRIDS, LAUNCHER, FinetuneRun, check_runs, plan, read_grid
+from tasks.registry import TASKS
+from tasks.sweeps.finetunings import GRIDS, check_finetunings, finished, plan, read_grid
+from tasks.sweeps.planned_run import Grid, PlannedRun
 from tasks.training.config import FinetuneConfig
 from tests.support.task_files import write
-from tests.support.tiny_task import TASK, options
+from tests.support.tiny_task import SETTINGS, TASK
 
 EPOCHS = "optimizer.epochs"
+
+
+def planned(task: str, folder: Path, grid: Grid, *overrides: str) -> list[PlannedRun]:
+    return list(plan(task, (folder / "model", {}, {}), "data", folder / "out", grid, 1, overrides))
 
 
 def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path) -> None:
@@ -42,7 +48,7 @@ def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path)
 
 def test_a_value_may_be_null(tmp_path: Path) -> None:
     grid = str(write(tmp_path / "grid.yaml", "mrpc: {dropout.hidden: [null, 0.2]}\n"))
-    runs = plan("mrpc", tmp_path / "model", tmp_path / "out", read_grid(grid, "mrpc"), [1], [])
+    runs = planned("mrpc", tmp_path, read_grid(grid, "mrpc"))
     assert [run.config.dropout.hidden for run in runs] == [None, 0.2]
 
 
@@ -69,7 +75,7 @@ TASK_CONF: dict[str, tuple[list[float], list[int], float, int]] = {
 @pytest.mark.parametrize("task", TASK_CONF)
 def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf(task: str) -> None:
     rates, epochs, weight_decay, length = TASK_CONF[task]
-    runs = plan(task, Path("model"), Path("out"), read_grid("upstream", task), [1], [])
+    runs = planned(task, Path(), read_grid("upstream", task))
     configs = [run.config for run in runs]
     expected = [(rate, count, weight_decay, length) for rate in rates for count in epochs]
     settings = [(config.optimizer, config.input) for config in configs]
@@ -119,26 +125,73 @@ def test_the_settings_of_chinese_tasks_are_those_of_the_paper() -> None:
         assert {settings[part] for part in ("head.dropout", "dropout.hidden", "dropout.attention")} == {dropout}
 
 
-def finished_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path, FinetuneRun, dict[str, Any]]:
-    """Return a copy of a tiny task, a finished run of the copy in `folder`, and its result."""
-    task, output = Path(shutil.copytree(tiny_task, folder / "task")), folder / "run"
-    config, _ = load_config(FinetuneConfig, options(task, output))
-    result = json.loads((finetuned / "result.json").read_text()) | {"settings": asdict(config)}
-    write(output / "result.json", json.dumps(result))
-    return task, FinetuneRun(output, {}, 1, LAUNCHER, (), config), result
+def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> None:
+    grid = {"optimizer.learning_rate": ["1e-3", 0.002], "optimizer.batch_size": [8, 16]}
+    start = tmp_path / "m", {"pretrain": "full", "pretrain.objective.rtd_weight": "7"}, {"pretrain_seed": 2}
+    runs = list(plan("mrpc", start, "data", tmp_path, grid, 3, ["--input.max_seq_len=16"]))
+    of_model = "mrpc,pretrain=full,rtd_weight=7"
+    assert [run.name for run in runs] == [
+        f"{of_model},learning_rate={rate},batch_size={size},pretrain_seed=2,seed=3"
+        for rate in ("0.001", "0.002")
+        for size in (8, 16)
+    ]
+    last = runs[-1].config
+    assert (last.optimizer.learning_rate, last.optimizer.batch_size, last.seed) == (0.002, 16, 3)
+    assert (last.task, last.optimizer.epochs, last.input.max_seq_len) == ("mrpc", 10, 16)
+    # The command gives the same settings.
+    assert load_config(FinetuneConfig, list(runs[-1].command[1:]))[0] == last
+    assert runs[-1].varied["pretrain.objective.rtd_weight"] == "7"
 
 
-@pytest.mark.parametrize("changed", ["model", "vocabulary", "task", "data.train", "data.dev"])
+def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
+    defaults = flatten(asdict(FinetuneConfig()))
+    for path in GRIDS.glob("*.yaml"):
+        for task, grid in read_yaml(path).items():
+            assert task in TASKS
+            assert grid == read_grid(path.stem, task)
+            for key, values in grid.items():
+                # YAML reads 5e-5 as a text.
+                assert {type(value) for value in values} == {type(defaults[key])}
+                assert len(set(values)) == len(values)
+    assert [len(values) for values in read_grid("paper", "cola").values()] == [2, 3, 2]
+
+
+def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
+    own = write(tmp_path / "own.yaml", "task: mrpc\noptimizer: {batch_size: 5}\n")
+    [run] = planned(str(own), tmp_path, {"optimizer.learning_rate": [0.001]})
+    assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
+    assert read_grid("paper", str(own)) == read_grid("paper", "mrpc")
+
+
+def recorded_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path, PlannedRun, dict[str, Any]]:
+    """Return a copy of a tiny task, the planned run of the copy, and the record of a finished run of the original."""
+    task = Path(shutil.copytree(tiny_task, folder / "task"))
+    start = (task / "model", dict[str, str](), dict[str, int]())
+    [run] = plan(
+        str(task / "data" / "task.yaml"), start, str(task / "data"), folder, {}, FinetuneConfig().seed, SETTINGS
+    )
+    record = finished(finetuned)
+    assert record is not None
+    return task, run, record
+
+
+def check(run: PlannedRun, record: dict[str, Any]) -> None:
+    check_finetunings([run], {run.name: record}, 1)
+
+
+@pytest.mark.parametrize("changed", ["model", "vocabulary", "task", "data.train", "data.dev", "optimizer.batch_size"])
 def test_the_result_of_another_model_task_or_other_data_is_refused(
     tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str
 ) -> None:
-    task, run, _ = finished_copy(tiny_task, finetuned, tmp_path)
-    check_runs([run], 1)
+    task, run, record = recorded_copy(tiny_task, finetuned, tmp_path)
+    check(run, record)
     if changed == "model":
         model = read_model(task / "model")
         parameters = {**model.parameters, "pos_embedding": model.parameters["pos_embedding"] + 1}
         shutil.rmtree(task / "model")
         write_model(replace(model, parameters=parameters), task / "model", "ernie_gram")
+    elif changed == "optimizer.batch_size":
+        record["settings"][changed] = 999
     else:
         vocabulary, description = task / "model" / "vocab.txt", task / "data" / "task.yaml"
         path = {"vocabulary": vocabulary, "task": description}.get(changed, task / "data" / f"{changed[5:]}.tsv")
@@ -149,41 +202,29 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
             else f"{before}a b\t1\n"
         )
     with pytest.raises(InputError) as error:
-        check_runs([run], 1)
+        check(run, record)
     message = str(error.value)
     assert message.startswith(f"{run.folder}: has the result of another run ({changed}: ")
-    assert message.endswith(" in this run); choose another --output, or remove this folder")
-    assert message.count(" in result.json, ") == 1
+    assert message.count(" in results.jsonl, ") == 1
 
 
-def test_a_finished_run_is_known_by_other_paths_and_by_later_versions(
-    tiny_task: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task, run, result = finished_copy(tiny_task, finetuned, tmp_path)
-    monkeypatch.chdir(tmp_path)
-    settings = result["settings"]
-    settings["task"] = str(task.relative_to(tmp_path) / "data" / "task.yaml")
-    settings["paths"] |= {"data": "task/data", "model": "task/model"}
-    del settings["max_train_examples"]
-    write(run.folder / "result.json", json.dumps(result))
-    check_runs([run], 1)
-    settings["optimizer"]["batch_size"] = 999
-    write(run.folder / "result.json", json.dumps(result))
-    with pytest.raises(InputError, match=r"has the result of a run with optimizer\.batch_size 999, not "):
-        run.result()
-    settings["optimizer"]["batch_size"] = run.config.optimizer.batch_size
-    del result["made_from"]
-    write(run.folder / "result.json", json.dumps(result))
-    with pytest.raises(InputError, match=r": has the result of an earlier version; choose another --output"):
-        run.result()
-
-
-def test_a_split_that_is_evaluated_at_the_end_may_lack_but_not_differ(
+def test_new_settings_and_splits_that_are_gone_do_not_make_another_run(
     tiny_task: Path, finetuned: Path, tmp_path: Path
 ) -> None:
-    _, run, result = finished_copy(tiny_task, finetuned, tmp_path)
-    result["made_from"]["final.test"] = "0" * 64
-    write(run.folder / "result.json", json.dumps(result))
-    check_runs([run], 1)
-    with pytest.raises(InputError, match=r"final\.test: 000000000000 in result\.json, 111111111111 in this run"):
-        run.check_made_from({**result["made_from"], "final.test": "1" * 64})
+    _, run, record = recorded_copy(tiny_task, finetuned, tmp_path)
+    del record["settings"]["max_train_examples"]
+    record["settings"]["final.test"] = "0" * 64
+    check(run, record)
+
+
+def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path: Path) -> None:
+    found = json.loads((finetuned / "result.json").read_text())
+    record = finished(finetuned)
+    assert record is not None
+    assert (record["task"], record["metric"]) == ("task", found["metric"])
+    assert record["result"]["score"] == record["result"]["dev.accuracy"] == 100 * found["score"]
+    assert record["result"]["steps"] == found["steps"]["total"]
+    for damaged in ("{}", json.dumps({**found, "score": None}), json.dumps({**found, "made_from": None})):
+        write(tmp_path / "result.json", damaged)
+        with pytest.raises(InputError, match=r"result\.json: damaged"):
+            finished(tmp_path)

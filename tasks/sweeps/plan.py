@@ -1,0 +1,125 @@
+"""The plan of a sweep: its pre-trainings, and every fine-tuning of every model on every task."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.config.checks import require
+from reader.errors import InputError
+from reader.system.installation import CONF, is_settings_file
+from tasks.reading.data_option import VARIABLE, data_folder
+from tasks.registry.task_file import find_task
+from tasks.sweeps import finetunings, pretrainings
+from tasks.sweeps.benchmarks import has_files, read_benchmark
+from tasks.sweeps.planned_run import PlannedRun
+from tasks.sweeps.pretrainings import PRETRAIN
+
+PREFIX = f"{PRETRAIN}."
+# Short options for the settings that sweeps vary most often.
+SHORT = {
+    "learning_rates": "optimizer.learning_rate",
+    "batch_sizes": "optimizer.batch_size",
+    "epochs": "optimizer.epochs",
+}
+
+
+@dataclass
+class Sweep:
+    """The planned runs of a sweep.
+
+    Attributes:
+        pretrainings, finetunings: the runs.
+        tasks: names of the tasks in the table, also of those of a benchmark without files.
+        reported: columns of published scores of the benchmarks.
+    """
+
+    pretrainings: list[PlannedRun] = field(default_factory=list)
+    finetunings: list[PlannedRun] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
+    reported: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def runs(self) -> list[PlannedRun]:
+        """All runs."""
+        return [*self.pretrainings, *self.finetunings]
+
+
+def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Sequence[str]) -> Sweep:
+    """Return the plan for the options of the command.
+
+    Args:
+        names: tasks and benchmarks, then models; the first name that is no task, benchmark or YAML file is a model.
+        overrides: options for every fine-tuning; those that begin with `--pretrain.`, for every pre-training.
+
+    Raises InputError for what is unknown, invalid or missing.
+    """
+    first = next((i for i, name in enumerate(names) if i and not _is_task(name)), len(names))
+    tasks, models = names[:first], names[first:]
+    if options.pretrain:
+        require(not models, "MODEL", f"{' '.join(models)}: leave it out with --pretrain")
+    else:
+        require(bool(models), "TASK and MODEL", "must be given (see ernie-gram sweep --help)")
+    given = _given(options)
+    inner = {key.removeprefix(PREFIX): values for key, values in given.items() if key.startswith(PREFIX)}
+    outer = {key: values for key, values in given.items() if not key.startswith(PREFIX)}
+    own = [f"--{each.removeprefix(f'--{PREFIX}')}" for each in overrides if each.startswith(f"--{PREFIX}")]
+    rest = [each for each in overrides if not each.startswith(f"--{PREFIX}")]
+    require(bool(options.pretrain) or not (inner or own), f"--{PRETRAIN}", "must be given: files of settings")
+    sweep = Sweep()
+    for seed in range(1, options.pretrain_seeds + 1):
+        for file in options.pretrain:
+            sweep.pretrainings += pretrainings.plan(file, options.output, inner, seed, own)
+    starts: list[finetunings.Start] = [
+        *((Path(name), {"model": name} if len(models) > 1 else {}, {}) for name in models),
+        *((run.folder, run.varied, {"pretrain_seed": run.seeds["seed"]}) for run in sweep.pretrainings),
+    ]
+    known = dict.fromkeys(each for name in tasks for each in _tasks_of(name, options.data or data_folder(), sweep))
+    for seed in range(1, options.seeds + 1):
+        for task in known:
+            data = str(options.data or finetunings.config_of(task).paths.data or data_folder() or "")
+            require(bool(data), "--data", f"must be given, or {VARIABLE}: the folder with the files of the tasks")
+            grid = {**(finetunings.read_grid(options.grid, task) if options.grid else {}), **outer}
+            for start in starts:
+                sweep.finetunings += finetunings.plan(task, start, data, options.output, grid, seed, rest)
+    planned = [run.name for run in sweep.runs]
+    twice = next((name for i, name in enumerate(planned) if name in planned[:i]), "")
+    require(not twice, "the grid", f"two runs would be called {twice}; is a value there twice?")
+    return sweep
+
+
+def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
+    """Return a task, or those of a benchmark whose files `data` has; all get a row in the table of the sweep."""
+    benchmark = read_benchmark(name)
+    if benchmark is None:
+        sweep.tasks.append(find_task(finetunings.config_of(name).task).name)
+        return [name]
+    sweep.tasks += benchmark["tasks"]
+    sweep.reported += benchmark["reported"]
+    require(data is not None, "--data", f"must be given, or {VARIABLE}")
+    there = [task for task in benchmark["tasks"] if data and has_files(task, data)]
+    lost = ", ".join(task for task in benchmark["tasks"] if task not in there)
+    if not there:
+        raise InputError(f"{data}: has no files of {lost}; see ernie-gram tasks")
+    if lost:
+        print(f"no files in {data}: {lost}", flush=True)
+    return there
+
+
+def _is_task(name: str) -> bool:
+    return is_settings_file(name) or any(
+        (CONF / folder / f"{name}.yaml").is_file() for folder in ("tasks", "benchmarks")
+    )
+
+
+def _given(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the settings that vary with their values."""
+    given = {key: getattr(options, name) for name, key in SHORT.items() if getattr(options, name) is not None}
+    for key, *values in options.vary:
+        require(bool(values), "--vary", f"{key} has no values")
+        require(key not in given, "--vary", f"{key} has its values already; give all values of a setting together")
+        given[key] = values
+    return given

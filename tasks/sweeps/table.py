@@ -1,0 +1,79 @@
+"""The table of a sweep: median, best, worst and deviation over the seeds, beside published scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import mean, median, stdev
+from typing import Any
+
+from tasks.metrics.catalog import METRICS
+from tasks.sweeps.planned_run import Record
+
+MISSING = "-"
+HEAD = ("score", "runs", "median", "best", "worst", "deviation", "medians of all scores")
+# The first number that a result has is its score; the others are those of a pre-training, of which less is better.
+SCORES = ("score", "ngram_perplexity", "perplexity")
+
+
+def table(records: Sequence[Record], tasks: Sequence[str], reported: Sequence[Mapping[str, Any]]) -> str:
+    """Return a Markdown table with a row for each task and each combination of what varies.
+
+    The best median of a task is in bold. The last rows have the mean of the medians of each combination that has scores
+    on several tasks, and on as many as any other.
+
+    Args:
+        tasks: names, in order; a task without results has a row too. Tasks of other records come after them.
+        reported: columns of published scores, see benchmarks.py.
+    """
+    groups: dict[str, dict[tuple[tuple[str, str], ...], list[Record]]] = {task: {} for task in tasks}
+    for record in records:
+        groups.setdefault(record["task"], {}).setdefault(tuple(record["varied"].items()), []).append(record)
+    keys = list(dict.fromkeys(key for group in groups.values() for varied in group for key, _ in varied))
+    rows, means = list[list[str]](), dict[tuple[tuple[str, str], ...], list[float]]()
+    for task, group in groups.items():
+        published = [_shown(column["scores"].get(task, {}), "g") for column in reported]
+        rows += [] if group else [[task, *[""] * (len(keys) + 1), "0", *[MISSING] * 5, *published]]
+        found = {varied: _scores(members) for varied, members in group.items()}
+        best = max((sign * median(values) for sign, values in found.values() if values), default=None)
+        for varied, members in group.items():
+            sign, values = found[varied]
+            cells = _cells(members, sorted(values, key=lambda value: sign * value))
+            if values and "metric" in members[0]:
+                means.setdefault(varied, []).append(median(values))
+            if len(group) > 1 and values and sign * median(values) == best:
+                cells[2] = f"**{cells[2]}**"
+            rows.append([task, *(dict(varied).get(key, "") for key in keys), *cells, *published])
+    most = max(map(len, means.values()), default=0)
+    rows += [
+        [f"mean of {most} tasks", *(dict(varied).get(key, "") for key in keys), "", "", f"{mean(values):.2f}"]
+        + [""] * (4 + len(reported))
+        for varied, values in means.items()
+        if len(values) == most > 1
+    ]
+    head = ["task", *keys, *HEAD, *(column["name"] for column in reported)]
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+    notes = [f"{column['name']}: {column['source']}." for column in reported]
+    return "\n".join(["Scores that are fractions are in percent.", "", *lines, "", *notes]).rstrip() + "\n"
+
+
+def _scores(records: Sequence[Record]) -> tuple[int, list[float]]:
+    """Return 1, or -1 if less is better, and the scores of runs with one combination."""
+    less = "metric" not in records[0] or METRICS[records[0]["metric"]["name"]].direction == "min"
+    found = ([record["result"][name] for name in SCORES if name in record["result"]] for record in records)
+    return -1 if less else 1, [values[0] for values in found if values]
+
+
+def _cells(records: Sequence[Record], values: Sequence[float]) -> list[str]:
+    """Return the cells of HEAD for runs with one combination; `values` has their scores, from worst to best."""
+    metric = records[0].get("metric")
+    form = ",.4g" if metric is None or METRICS[metric["name"]].unit == "none" else ".2f"
+    names = dict.fromkeys(key for each in records for key in each["result"] if "." in key or metric is None)
+    medians = {key: median(each["result"][key] for each in records if key in each["result"]) for key in names}
+    title = metric["chooses"] if metric else next((name for name in SCORES if name in names), "")
+    numbers = [f"{each:{form}}" for each in (median(values), values[-1], values[0])] if values else [MISSING] * 3
+    deviation = f"{stdev(values):{form}}" if len(values) > 1 else MISSING
+    return [title, str(len(records)), *numbers, deviation, _shown(medians, form)]
+
+
+def _shown(scores: Mapping[str, float], form: str) -> str:
+    return ", ".join(f"{key} {value:{form}}" for key, value in scores.items()) or MISSING

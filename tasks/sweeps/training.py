@@ -1,0 +1,124 @@
+"""Train planned runs as commands, several at a time. Nothing here imports Paddle."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from tqdm import tqdm
+
+from reader.errors import last_error_in
+from reader.system.child_commands import run_module
+from reader.system.installation import child_environment
+from reader.system.processes import available_cores, signal_at_parent_death
+from tasks.sweeps.planned_run import PlannedRun
+
+POLL_SECONDS = 0.5
+CONSOLE = "console.txt"
+VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+# The line between two attempts of a run in its file of output.
+_AGAIN = "--- started again\n"
+
+
+def train_all(
+    runs: Sequence[PlannedRun], jobs: int, processes: int, ended: Callable[[PlannedRun], str | None]
+) -> list[str]:
+    """Train runs in order, at most `jobs` at a time, and return a line for each that failed.
+
+    Their output is appended to console.txt in their folders. At a signal or an exception, the runs get SIGTERM and are
+    awaited; they save a checkpoint.
+
+    Args:
+        processes: of each run, as NPROC. They share the cores; of several runs, each sees its share of the GPUs only.
+        ended: records a run that has ended, and returns its result as text, or None if it has none: it has failed.
+    """
+    jobs = max(1, min(jobs, len(runs)))  # so that fewer runs have more threads each
+    threads = max(1, available_cores() // (jobs * processes))
+    waiting, shares, failed = list(runs), shares_of_gpus(jobs, processes), list[str]()
+    active: dict[PlannedRun, tuple[subprocess.Popen[bytes], dict[str, str]]] = {}
+    with _signals() as received, tqdm(total=len(runs), desc="training", unit=" runs", disable=None) as bar:
+        try:
+            while waiting or active:
+                while waiting and len(active) < jobs:
+                    run, gpus = waiting.pop(0), shares.pop(0)
+                    bar.write(f"start {run.name}: {run.folder / CONSOLE}")
+                    active[run] = _start(run, processes, threads, gpus), gpus
+                time.sleep(POLL_SECONDS)
+                if received:
+                    raise KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
+                for run, (process, gpus) in list(active.items()):
+                    if process.poll() is None:
+                        continue
+                    del active[run]
+                    shares.insert(0, gpus)
+                    shown, reason = None if process.returncode else ended(run), last_error(run)
+                    bar.write(f"done  {run.name}: {shown}" if shown else f"fail  {run.name}: {reason}")
+                    failed += [] if shown else [f"{run.folder / CONSOLE}: the run failed: {reason}"]
+                    bar.update()
+        finally:
+            for process, _ in active.values():
+                process.terminate()
+            for process, _ in active.values():
+                process.wait()
+    return failed
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Note signals in a list: Python drops an exception that a handler raises during a fork."""
+    received = list[int]()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.signal(number, lambda each, _: received.append(each)) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def last_error(run: PlannedRun) -> str:
+    """Return the last error that the last attempt of a run printed, or else its last line."""
+    printed = (run.folder / CONSOLE).read_text(errors="replace")
+    return last_error_in(printed.rpartition(_AGAIN)[2]) or "no output"
+
+
+def shares_of_gpus(jobs: int, processes: int) -> list[dict[str, str]]:
+    """Return the environment of each of the runs that train at the same time, in which a run sees its own GPUs.
+
+    If there are fewer GPUs than processes of all runs, runs share them. GPUs that the user has named in LAUNCH_ARGS are
+    those of every run.
+    """
+    is_named = re.search("--devices|--gpus", os.environ.get("LAUNCH_ARGS", ""))
+    count = 0 if jobs == 1 or is_named else int(run_module("ernie_gram.distributed.count_gpus"))
+    if not count:
+        return [{} for _ in range(jobs)]
+    visible = os.environ.get(VISIBLE_GPUS)
+    names = visible.split(",") if visible else [str(gpu) for gpu in range(count)]
+    numbers = [[(job * processes + rank) % count for rank in range(processes)] for job in range(jobs)]
+    return [{VISIBLE_GPUS: ",".join(dict.fromkeys(names[number] for number in share))} for share in numbers]
+
+
+def _start(run: PlannedRun, processes: int, threads: int, gpus: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    run.folder.mkdir(exist_ok=True)
+    environment = child_environment(
+        NPROC=str(processes), LOG_DIR=str(run.folder / "launcher"), OMP_NUM_THREADS=str(threads), **gpus
+    )
+    with (run.folder / CONSOLE).open("ab") as console:
+        if console.tell():
+            console.write(_AGAIN.encode())
+            console.flush()
+        return subprocess.Popen(
+            [sys.executable, "-m", *run.command],
+            env=environment,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            # Otherwise a run would go on after this process is killed, and the same command could not resume it.
+            preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
+        )
