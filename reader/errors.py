@@ -48,11 +48,12 @@ def exit_status(error: InputError) -> int:
 
 @contextmanager
 def located(where: object) -> Iterator[None]:
-    """Put `where`, such as a file or an option, before the message of an InputError that the body raises."""
+    """Put `where`, such as a file or an option, before the message of an InputError or InUseError of the body."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        kind = InUseError if isinstance(error, InUseError) else InputError
+        raise kind(f"{where}: {error}") from error
 
 
 def one_line_errors(main: Callable[[], None]) -> None:

@@ -138,16 +138,16 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     run("predict", "finetuned", "--input", "own.tsv", "--output", "answers.jsonl", "--device", "cpu")
     assert (place / "answers.jsonl").read_text().count("\n") == 1
     run("sweep", "task/task.yaml", "model", "--data", "task", "--output", "sweep", "--seeds", 1, *settings[:1])
-    assert "seed" in (place / "sweep" / "table.csv").read_text()
+    assert "| task | accuracy | 1 | " in (place / "sweep" / "table.md").read_text()
 
     # A benchmark and its task have settings in the wheel.
     write_task(place / "data" / "chnsenticorp")
     for path in (place / "data" / "chnsenticorp").glob("*.tsv"):
         lines = (line.split("\t") for line in path.read_text().splitlines()[1:])
         write(path, "label\ttext_a\n" + "".join(f"{label}\t{text}\n" for text, label in lines))
-    benchmark = ["benchmark", "chinese", "model", "--data", "data", "--tasks", "chnsenticorp"]
+    benchmark = ["sweep", "chinese", "model", "--data", "data"]
     run(*benchmark, "--output", "benchmark", *settings)
-    assert "| ChnSentiCorp | dev | accuracy | 1 |" in (place / "benchmark" / "table.md").read_text()
+    assert "| chnsenticorp | accuracy | 1 |" in (place / "benchmark" / "table.md").read_text()
 
     imported = {Path(line) for line in (tmp_path / "imported.txt").read_text().splitlines() if line != "None"}
     assert len(imported) > 200

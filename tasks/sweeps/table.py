@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean, median, stdev
 from typing import Any
 
@@ -51,9 +51,16 @@ def table(records: Sequence[Record], tasks: Sequence[str], reported: Sequence[Ma
         if len(values) == most > 1
     ]
     head = ["task", *keys, *HEAD, *(column["name"] for column in reported)]
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
     notes = [f"{column['name']}: {column['source']}." for column in reported]
-    return "\n".join(["Scores that are fractions are in percent.", "", *lines, "", *notes]).rstrip() + "\n"
+    return (
+        "\n".join(["Scores that are fractions are in percent.", "", *markdown_table(head, rows), "", *notes]).rstrip()
+        + "\n"
+    )
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(cells)} |" for cells in rows)]
 
 
 def _scores(records: Sequence[Record]) -> tuple[int, list[float]]:

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from ernie_gram.experiments.tables import markdown_table
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from ernie_gram.formats.registry import read_model
@@ -31,6 +30,7 @@ from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch
 from reader.errors import InputError, one_line_errors
 from tasks.data.batches import evaluation_batches
 from tasks.kinds.settings import HeadSettings, InputSettings
+from tasks.sweeps.table import markdown_table
 from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths, FinetuneTrainer
 from tasks.training.prepare import prepare
 from tests.benchmarks.batch_file import write_batches
