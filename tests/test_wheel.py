@@ -18,7 +18,6 @@ from tests.support.further_cases import FURTHER
 from tests.support.runs import TINY
 from tests.support.task_files import write
 from tests.support.tiny_task import DEV_ROWS, SETTINGS, TASK, TRAIN_ROWS, rows
-from tests.support.toy_study import write_study
 
 SOURCES = ("reader", "ernie_gram", "tasks", "conf", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 # In the environment of the wheel: every process adds the files of the project's modules that it has imported to a list.
@@ -126,9 +125,9 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     assert "unit frequencies" in run("count-baselines", "model")
     assert "[MASK 1]" in run("fill-mask", "model", "the [MASK] of a list")
     run("plot", "model", "--output", "curve.png")
-    texts = ["--input", "text/train.txt", "--held_out", "text/held_out.txt"]
-    study = write_study(place, place / "task" / "task.yaml", finetuning={})
-    assert "missing: none" in run("study", study, *texts, "--output", "study")
+    options = [f"--pretrain.{option[2:]}" for option in (*TINY, "--paths.corpus=corpus", "--trainer.max_steps=2")]
+    done = run("sweep", "--pretrain", "conf/ablation/explicit.yaml", *options, "--output", "rungs")
+    assert "| pre-training | explicit | " in done
 
     write_task(place / "task")
     settings = [*SETTINGS, "--optimizer.epochs=1", "--trainer.device=cpu"]

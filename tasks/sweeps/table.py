@@ -52,10 +52,8 @@ def table(records: Sequence[Record], tasks: Sequence[str], reported: Sequence[Ma
     ]
     head = ["task", *keys, *HEAD, *(column["name"] for column in reported)]
     notes = [f"{column['name']}: {column['source']}." for column in reported]
-    return (
-        "\n".join(["Scores that are fractions are in percent.", "", *markdown_table(head, rows), "", *notes]).rstrip()
-        + "\n"
-    )
+    lines = ["Scores that are fractions are in percent.", "", *markdown_table(head, rows), "", *notes]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
