@@ -78,19 +78,11 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str], list[str]]:
     return options, names, [each for each in others if each.startswith("--")]
 
 
-def missing_runs(sweep: Sweep, recorded: dict[str, Record]) -> tuple[list[PlannedRun], list[PlannedRun]]:
-    """Return the pre-trainings and the fine-tunings to train.
+def train(sweep: Sweep, recorded: dict[str, Record], options: argparse.Namespace) -> list[str]:
+    """Train what is missing, record it, and return a line for each run that failed.
 
     A recorded pre-training is repeated if its model is gone and one of its fine-tunings is missing.
     """
-    finetunings = [run for run in sweep.finetunings if run.name not in recorded]
-    needed = {run.config.paths.model for run in finetunings}
-    found = (run for run in sweep.pretrainings if run.name not in recorded or str(run.folder) in needed)
-    return [run for run in found if run.record() is None], finetunings
-
-
-def train(sweep: Sweep, recorded: dict[str, Record], options: argparse.Namespace) -> list[str]:
-    """Train what is missing, record it, and return a line for each run that failed."""
 
     def ended(run: PlannedRun) -> str | None:
         record = run.record()
@@ -101,12 +93,15 @@ def train(sweep: Sweep, recorded: dict[str, Record], options: argparse.Namespace
         name, value = next(iter(record["result"].items()))
         return f"{name} {value:,.4g}"
 
-    pretrainings, finetunings = missing_runs(sweep, recorded)
+    finetunings = [run for run in sweep.finetunings if run.name not in recorded]
+    needed, untrained = {run.config.paths.model for run in finetunings}, sweep.untrained()
+    pretrainings = [run for run in sweep.pretrainings if run.name not in recorded or str(run.folder) in needed]
+    pretrainings = [run for run in pretrainings if str(run.folder) in untrained]
     failed = train_all(pretrainings, options.jobs, options.processes, ended)
     if pretrainings:
-        lost = {str(run.folder) for run in sweep.pretrainings if run.record() is None}
-        finetunings = [run for run in finetunings if run.config.paths.model not in lost]
-        check_finetunings(finetunings, recorded, options.processes)
+        untrained = sweep.untrained()
+        finetunings = [run for run in finetunings if run.config.paths.model not in untrained]
+        check_finetunings(finetunings, recorded, untrained, options.processes)
     return failed + train_all(finetunings, options.jobs, options.processes, ended)
 
 
@@ -121,7 +116,7 @@ def main() -> None:
     new = {run.name: record for run in sweep.runs if run.name not in recorded and (record := run.record())}
     recorded |= new
     check_pretrainings(sweep.pretrainings, recorded, options.processes)
-    check_finetunings(sweep.finetunings, recorded, options.processes)
+    check_finetunings(sweep.finetunings, recorded, sweep.untrained(), options.processes)
     before = sum(run.name in recorded for run in sweep.runs)
     print(f"{counted(len(sweep.runs), 'run')}, {before} finished before", end="", flush=True)
     if options.check:

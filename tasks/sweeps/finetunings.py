@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,18 +99,20 @@ def plan(
         yield PlannedRun.of(LAUNCHER, options, config, paths, varied=varied, seeds=seeds, finished=finished)
 
 
-def check_finetunings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
+def check_finetunings(
+    runs: Sequence[PlannedRun], recorded: Mapping[str, Record], untrained: Collection[str], processes: int
+) -> None:
     """Raise InputError if an unfinished run cannot be trained, or if the record of a finished one is of another run.
 
     The models, and the files of each task, are read once; the settings are checked with them. Of runs whose model is
-    to be pre-trained first, only the files of the task are checked.
+    among the `untrained` ones, only the files of the task are checked.
     """
     of_model = cache(lambda model: model_identity(read_model(Path(model))))
     of_data = cache(lambda task, data, on_bad_row: data_identity(task, Path(data), on_bad_row))
     unfinished: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
         config, paths = run.config, run.config.paths
-        is_there = "pretrain_seed" not in run.seeds or Path(paths.model).exists()
+        is_there = paths.model not in untrained
         with located(find_task(config.task).name):
             data = of_data(config.task, paths.data, config.on_bad_row)
         if run.name in recorded:

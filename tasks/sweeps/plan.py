@@ -47,6 +47,10 @@ class Sweep:
         """All runs."""
         return [*self.pretrainings, *self.finetunings]
 
+    def untrained(self) -> set[str]:
+        """Return the folders of the pre-trainings that are not finished."""
+        return {str(run.folder) for run in self.pretrainings if run.record() is None}
+
 
 def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Sequence[str]) -> Sweep:
     """Return the plan for the options of the command.

@@ -176,7 +176,7 @@ def recorded_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path,
 
 
 def check(run: PlannedRun, record: dict[str, Any]) -> None:
-    check_finetunings([run], {run.name: record}, 1)
+    check_finetunings([run], {run.name: record}, (), 1)
 
 
 @pytest.mark.parametrize("changed", ["model", "vocabulary", "task", "data.train", "data.dev", "optimizer.batch_size"])
