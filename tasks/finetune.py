@@ -54,13 +54,13 @@ CHECK_HELP = "check the configuration, the data, the model and the output folder
 def main() -> None:
     """Run the command line."""
     config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
-    use_gpu = check_device(config.trainer.device, config.optimizer.precision)
+    check_device(config.trainer.device, config.optimizer.precision)
     if config.task:
         # Checked before the data are read, which may take long.
         check_output(output_folder(config, find_task(config.task)), RANK == 0)
     with progress("checking the settings and the data"):
         run = prepare(config, WORLD_SIZE, RANK)
-    for line in run.describe(WORLD_SIZE, not use_gpu):
+    for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
         print_warning(line)

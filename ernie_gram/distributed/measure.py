@@ -1,16 +1,13 @@
-"""The speed of this machine, its matrix products and its sums over processes; and the memory of this process."""
+"""The speed of matrix products on this machine, and the memory of this process."""
 
 from __future__ import annotations
 
 import re
 import resource
-import statistics
 import time
 from pathlib import Path
 
-import numpy as np
 import paddle
-import paddle.distributed as dist
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.ranks import World
@@ -22,8 +19,6 @@ ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072
 PRODUCTS, SECONDS, LEAST_RUNS = 2, 2.0, 6
 # A program that takes less time than this gets more products: on a fast device, its start would be part of the result.
 LEAST_SECONDS, MOST_PRODUCTS = 0.01, 512
-EXCHANGED_NUMBERS = 8 << 20
-EXCHANGES = 5
 
 
 def matmul_peak(executor: paddle.static.Executor, precision: str, seconds: float = SECONDS) -> float:
@@ -62,21 +57,6 @@ def _fastest_products(executor: paddle.static.Executor, precision: str, products
     while len(found) < LEAST_RUNS or time.monotonic() < deadline:
         found.append(_run_seconds(executor, program, last))
     return min(found)
-
-
-def exchange_bandwidth(executor: paddle.static.Executor, world: World) -> float:
-    """Return the bytes per second that a process sends while tensors are summed over all processes.
-
-    It is computed as for a ring, in which each process sends 2 (n - 1) / n times the bytes of a tensor.
-    """
-    program = paddle.static.Program()
-    with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
-        tensor = paddle.zeros([EXCHANGED_NUMBERS], "float32")
-        dist.all_reduce(tensor)
-        last = tensor[:1]
-    seconds = [_run_seconds(executor, program, last) for _ in range(EXCHANGES + 1)]
-    sent = 2 * (world.size - 1) / world.size * EXCHANGED_NUMBERS * np.dtype(np.float32).itemsize
-    return sent / statistics.median(seconds[1:])
 
 
 def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Program, last: paddle.Tensor) -> float:

@@ -1,136 +1,136 @@
-"""Predict the memory of one process in pre-training: of encoders (see encoder_memory.py), heads, and tables.
+"""Predict the memory of a process in a training step from the sizes of its tensors.
 
-Shape letters: C classes, O size of an output table.
+The activations of a layer are counted as by Korthikanti et al. (2022), "Reducing activation recomputation in large
+transformer models", section 4. There all numbers have two bytes; here it depends on the precision, and on a CPU no
+attention scores of the context are stored (kernels/attention.py). Not included are the process itself (0.4 GB on a
+CPU), memory that the allocator keeps, and a GPU's context and workspaces.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
-from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.model.parameters import count
-from ernie_gram.planning.encoder_memory import (
-    ACCUMULATED,
-    ACTIVATIONS,
-    BUCKETS,
-    FLOAT,
-    GRADIENTS,
-    HALF,
-    SOFTMAX,
-    EncoderMemory,
-    Ledger,
-    Memory,
-)
-from ernie_gram.planning.exchange import tables_by_row, used_rows
-from ernie_gram.pretraining.chunked_softmax import BLOCKS, chunks_for
+from ernie_gram.pretraining.chunked_softmax import CHUNK_BYTES
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import terms_of, wanted_rows
-from ernie_gram.pretraining.terms.term import Softmax, Term
-from reader.batches.sampler import accumulation_steps
+from ernie_gram.pretraining.terms.catalog import wanted_rows
+
+FLOAT, HALF = 4, 2
+Bytes = dict[str, float]
+
+
+def step_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cpu: bool, steps: int = 1) -> Bytes:
+    """Return the bytes of a process on a CPU or a GPU, by part, at the moment when their sum is largest.
+
+    The backward pass frees activations and adds gradients, so that moment is its beginning or the update after it.
+
+    Args:
+        shape: of the batch that the process holds at a time, in each of `steps` micro-batches of a step.
+    """
+    parameters = FLOAT * count(parameter_shapes(config, sizes))
+    always: Bytes = {"parameters": parameters, "Adam's moments": 2 * parameters}
+    if steps > 1:
+        always["accumulated gradients"] = parameters
+    objective, computed = config.objective, shape.computed(cpu)
+    encoders = [_Encoder(config, config.model, computed, shape.query_rows, wanted_rows(objective, computed), cpu)]
+    if objective.has_generator:
+        small = config.generator.model(config.model)
+        encoders.append(_Encoder(config, small, computed, 0, shape.predicted_rows, cpu))
+    activations, again = sum(each.kept for each in encoders), sum(each.again for each in encoders)
+    if objective.rtd_weight:
+        # Input and output of the activation in the head that detects replaced tokens.
+        activations += 2 * FLOAT * computed.rows * config.model.hidden_size
+    softmax, logits = _softmax(config, sizes, shape, cpu)
+    # The logits are freed before a layer is computed again.
+    activations, softmax = (activations + again, softmax) if again > logits else (activations, softmax + logits)
+    if activations + softmax < parameters:
+        return always | {"gradients": parameters}
+    return always | {"activations": activations, "softmax over classes": softmax}
+
+
+def _softmax(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cpu: bool) -> tuple[float, float]:
+    """Return the bytes that softmaxes over classes keep, and those while one is computed (see chunked_softmax.py).
+
+    Kept are the gradients of their tables, and three tensors of their rows. Computed are copies of the tables; and the
+    logits of a chunk, with a copy for products in half precision on a GPU, or later a table's gradient.
+    """
+    objective, model = config.objective, config.model
+    heads = [(shape.predicted_rows, sizes.classes(config))] * (2 if objective.has_generator else 1)
+    if objective.has_queries:
+        heads.append((shape.fine_rows, sizes.tokens))
+    width = FLOAT * (model.out_emb_size or model.embedding_size)
+    tables, rows = width * sum(classes for _, classes in heads), 3 * width * sum(rows for rows, _ in heads)
+    logits = max(min(FLOAT * rows * classes, CHUNK_BYTES) for rows, classes in heads)
+    is_copied = not cpu and config.optimizer.precision != "float32"
+    largest = width * max(classes for _, classes in heads)
+    return tables + rows, tables + max(logits * (1 + HALF / FLOAT * is_copied), largest)
 
 
 @dataclass(frozen=True)
-class _Head:
-    """A softmax over classes: its table, and the memory of the logits of one chunk."""
+class _Encoder:
+    """An encoder of a run: its context as far as it is computed, its query rows, and the rows that it returns.
 
-    softmax: Softmax
-    size: int
-    chunks: int
-    is_tied: bool
-    bytes_per_logit: int
-
-    @property
-    def table(self) -> int:
-        """Bytes of a tensor of the table's shape."""
-        return self.softmax.classes * self.size * FLOAT
-
-    @property
-    def logits(self) -> int:
-        """Bytes of the logits of a chunk; they become the softmax in place."""
-        return -(-self.softmax.rows // self.chunks) * self.softmax.classes * self.bytes_per_logit
-
-    @property
-    def kept(self) -> int:
-        """Bytes from the forward to the backward pass: copies of the table and of its gradient, and the rows."""
-        return 2 * self.table + 3 * self.softmax.rows * self.size * FLOAT
-
-    def forward(self, ledger: Ledger) -> None:
-        """Replay the forward pass: logits, and the table's gradient.
-
-        With several chunks, the gradient of a chunk is added to that of the table. A tied table is concatenated first,
-        which is a copy.
-        """
-        tables = (1 if self.chunks == 1 else 2) + (1 if self.is_tied else 0)
-        blocks = self.softmax.classes * BLOCKS * FLOAT if self.softmax.samples else 0
-        ledger.briefly(SOFTMAX, self.logits + tables * self.table + blocks)
-        ledger.change(SOFTMAX, self.kept)
-
-    def backward(self, ledger: Ledger) -> None:
-        """Replay the backward pass: the table's gradient stays, and what the forward pass kept is freed."""
-        ledger.change(GRADIENTS, self.table)
-        ledger.change(SOFTMAX, -self.kept)
-
-
-def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, cpu: bool) -> Memory:
-    """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time.
-
-    Args:
-        cpu: whether the processes compute on a CPU; otherwise it is the memory of a GPU.
+    The last layer computes only the returned rows after its attention.
     """
-    shapes = parameter_shapes(config, sizes)
-    ledger = Ledger(count(shapes))
-    if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
-        ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
 
-    def encoder(model: ModelConfig, wanted: int, queries: int = 0) -> EncoderMemory:
-        rows = shape.computed(cpu).rows
-        recompute, of_products = config.trainer.recompute, config.optimizer.precision
-        return EncoderMemory(model, rows, wanted, shape.slots, of_products, recompute, cpu, queries)
+    config: PretrainConfig
+    model: ModelConfig
+    context: BatchShape
+    queries: int
+    wanted: int
+    cpu: bool
 
-    # On a GPU, the softmax is copied for products in bfloat16 and float16.
-    per_logit = FLOAT if cpu or config.optimizer.precision == "float32" else FLOAT + HALF
-    size, is_tied = config.model.out_emb_size or config.model.embedding_size, config.model.out_emb_size == 0
-    assumed_rows = config.assumed_rows(ranks)
+    @property
+    def kept(self) -> float:
+        """The bytes that are kept for the backward pass."""
+        model, rows = self.model, self.context.rows + self.queries
+        # Input, output and mask of the embeddings, and one-hot rows, by which the bias of the scores is looked up.
+        embeddings = rows * model.embedding_size * (2 * FLOAT + 1)
+        distances = FLOAT * NUM_BUCKETS * self.context.slots**2 if model.use_relative_position else 0
+        layer = self._inputs if self.config.trainer.recompute else self._layer
+        return embeddings + distances + (model.num_hidden_layers - 1) * layer(rows) + layer(self.wanted + self.queries)
 
-    def heads(term: Term) -> list[_Head]:
-        """Return the softmaxes of a term in a step."""
-        return [
-            _Head(each, size, chunks_for(assumed_rows, each.classes), is_tied, per_logit)
-            for each in term.softmaxes(config, sizes, shape)
-        ]
+    @property
+    def again(self) -> float:
+        """The bytes of a layer that is computed again, with gradients of its activation, the scores' bias and its own.
 
-    terms = terms_of(config.objective)
-    main = encoder(config.model, wanted_rows(config.objective, shape.computed(cpu)), shape.query_rows)
-    # The first encoder's samples are read by the main one.
-    first = [(encoder(own, shape.predicted_rows), term) for term in terms if (own := term.encoder(config))]
-    for before, term in first:
-        before.forward(ledger)
-        for head in heads(term):
-            head.forward(ledger)
-    main.forward(ledger)
-    later = [term for term in terms if not term.encoder(config)]
-    own_heads = [head for term in later for head in heads(term)]
-    for head in own_heads:
-        head.forward(ledger)
-    ledger.change(ACTIVATIONS, sum(term.activation_bytes(config, shape) for term in terms))
-    ledger.moment = "backward"
-    for head in reversed(own_heads):
-        head.backward(ledger)
-    # The backward passes of all encoders advance side by side, so a layer of each is recomputed at the same time.
-    beside = sum(before.recomputed(before.rows) for before, _ in first)
-    ledger.change(ACTIVATIONS, beside)
-    main.backward(ledger)
-    ledger.change(ACTIVATIONS, -beside)
-    for before, term in first:
-        for head in heads(term):
-            head.backward(ledger)
-        before.backward(ledger)
-    by_row = tables_by_row(config, shapes) if ranks > 1 else {}
-    ledger.update([prod(each) for name, each in shapes.items() if name not in by_row], ranks)
-    for _, width in by_row.values():
-        # Two copies of the used rows.
-        ledger.briefly(BUCKETS, 2 * used_rows(config, sizes, shape) * width * FLOAT)
-    return ledger.memory
+        0 without recompute.
+        """
+        rows = self.context.rows + self.queries
+        gradients = 2 * FLOAT * (rows * self.model.feed_forward_size + self._scores)
+        return self._layer(rows) - self._inputs(rows) + gradients if self.config.trainer.recompute else 0.0
+
+    @property
+    def _scores(self) -> int:
+        """The number of attention scores that a layer stores: on a CPU those of query rows, on a GPU all."""
+        rows = self.queries + (0 if self.cpu else self.context.rows)
+        return rows * self.context.slots * self.model.num_attention_heads
+
+    def _layer(self, end: int) -> float:
+        """Return the bytes that a layer with `end` rows after its attention keeps.
+
+        Per row, of hidden size H and inner size I: query, key, value and the attention's sum (4 H); input and output of
+        both LayerNorms (4 H) and both sides of the activation (2 I), and masks of dropout (2 H bytes). Per score: the
+        softmax, and with dropout its output and mask. In half precision, LayerNorms stay float32, and there are copies
+        of the weights and of what LayerNorms return; a CPU then computes in float32, and keeps only the copies.
+        """
+        size, inner = self.model.hidden_size, self.model.feed_forward_size
+        is_half = self.config.optimizer.precision != "float32"
+        number, read = HALF if is_half and not self.cpu else FLOAT, HALF if is_half else FLOAT
+        normed = FLOAT + HALF if is_half and not self.cpu else read
+        per_row = size * (2 * FLOAT + 2 * normed + 2) + inner * (number + read)
+        per_score = number + (number + 1 if self.model.attention_probs_dropout_prob else 0)
+        projected = 4 * (self.context.rows + self.queries)
+        if self.cpu and self.queries:
+            projected += 2 * self.context.rows  # copies of keys and values for the query rows
+        weights = HALF * (4 * size + 2 * inner) * size if is_half else 0
+        return number * projected * size + end * per_row + self._scores * per_score + weights
+
+    def _inputs(self, end: int) -> float:
+        """Return the bytes that a layer keeps with recompute: its output, all masks, and on a CPU the attention."""
+        attention = FLOAT * self.context.rows if self.cpu else 0
+        masks = self._scores if self.model.attention_probs_dropout_prob else 0
+        return self.model.hidden_size * (end * (FLOAT + 2) + attention) + masks

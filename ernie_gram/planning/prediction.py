@@ -1,44 +1,31 @@
-"""Predict memory, disk space, exchanged bytes and time of a run on a cluster, and report the prediction."""
+"""Predict memory, exchanged bytes, disk space and time of a run on a cluster, and report the prediction."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
-from ernie_gram.planning.encoder_memory import Memory, size_text
-from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
-from ernie_gram.planning.memory import rank_memory
+from ernie_gram.distributed.buckets import is_summed_by_row
+from ernie_gram.model.parameters import count
+from ernie_gram.planning.memory import FLOAT, Bytes, step_memory
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, step_flops
+from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, sparse_parameters, step_flops
 from reader.batches.sampler import accumulation_steps, largest_share
 from reader.errors import counted
 
 DAY = 24 * 60 * 60.0
+MOST_SEQUENCES = 1 << 30
 
 
-class Speeds(NamedTuple):
-    """Speeds of one process, as in Cluster; None where they are unknown."""
+class Cluster(NamedTuple):
+    """The processes that a run is planned for: what each has of memory, operations and sent bytes per second.
 
-    peak: float | None = None
-    utilisation: float | None = None
-    bandwidth: float | None = None
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """The cluster that a run is planned for.
-
-    Attributes:
-        ranks: number of processes, one per GPU.
-        memory: bytes of memory per process; None if unknown.
-        peak: operations per second that a device reaches in large matrix products.
-        utilisation: share of the peak that a step reaches, without the exchanges.
-        bandwidth: bytes per second that one process sends; None if unknown.
-        cpu: whether the processes compute on CPUs.
+    A step reaches `utilisation` of the `peak`. None is unknown. `cpu` is whether they compute on CPUs.
     """
 
     ranks: int
@@ -49,148 +36,151 @@ class Cluster:
     cpu: bool = False
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a run will need.
+class Prediction(NamedTuple):
+    """What a process needs, in bytes, operations and seconds.
 
-    Attributes:
-        shape: of the batch that one process holds at a time.
-        steps: number of micro-batches of a step.
-        memory: of one process.
-        fitting: largest number of sequences that the memory of a process holds at a time, beside accumulated gradients
-            unless its whole share of the batch fits; None if the memory is unknown.
-        flops: operations of a step of one process, by part.
-        exchange: sums over processes in a step.
-        compute: seconds of a step without the exchanges.
-        waiting: seconds of the exchanges of a step, during which nothing is computed; None if unknown.
-        evaluation: seconds of an evaluation; 0 without a held-out corpus.
-        checkpoint: bytes of a checkpoint.
-        disk: bytes of all checkpoints, including the one that is being written.
-        days: from the first to the last step, with evaluations.
+    It holds `shape` at a time, in `steps` micro-batches of a step; `fitting` sequences would fit. Nothing is computed
+    while it waits for the exchange. None is unknown. `disk` is that of all checkpoints, with the one that is written
+    before the oldest is removed. `days` are those of all steps and evaluations.
     """
 
     shape: BatchShape
     steps: int
-    memory: Memory
+    memory: Bytes
     fitting: int | None
     flops: dict[str, float]
-    exchange: Exchange
+    exchanged: float
+    rows: float
     compute: float
     waiting: float | None
     evaluation: float
-    checkpoint: int
-    disk: int
+    checkpoint: float
+    disk: float
     days: float
-
-    @property
-    def step(self) -> float:
-        """Seconds of a step; without the exchanges if their time is unknown."""
-        return self.compute + (self.waiting or 0.0)
 
 
 def predict(
     config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster, held_out: int | None = None
 ) -> Prediction:
-    """Return the prediction for processes of a cluster that hold batches of `shape` at a time.
-
-    Args:
-        shape: its `sequences` is config.largest_micro_batch of the number of processes.
-        held_out: number of held-out sequences; None if unknown, and then at least trainer.eval_sequences are assumed.
-    """
-    rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
-    steps = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch)
-    # Micro-batches differ by at most one sequence.
-    share = 1.0 if steps == 1 else largest_share(config.data.batch_size, ranks) / shape.sequences
+    """Return the prediction for processes that hold `shape` at a time; with `held_out` sequences, None if unknown."""
+    ranks, rate, trainer = cluster.ranks, cluster.peak * cluster.utilisation, config.trainer
+    steps, whole = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch), config.data.batch_size
+    memory = step_memory(config, sizes, shape, cluster.cpu, steps)
     computed = shape.computed(cluster.cpu)
-    flops = step_flops(config, sizes, computed)
-    if trainer.recompute:
-        flops["recompute"] = recomputed_flops(config, computed)
-    flops = {part: share * number for part, number in flops.items()}
-    compute = sum(flops.values()) / rate
-    exchange = step_exchange(config, sizes, shape, ranks)
-    waiting = exchange.sent(ranks) / cluster.bandwidth if cluster.bandwidth else 0.0 if ranks == 1 else None
+    flops = step_flops(config, sizes, computed) | {"recompute": recomputed_flops(config, computed)}
+    # Micro-batches differ by at most one sequence.
+    flops = {part: largest_share(whole, ranks) / shape.sequences * number for part, number in flops.items() if number}
+    compute, (exchanged, rows) = sum(flops.values()) / rate, step_exchange(config, sizes, shape, ranks)
+    # In a ring, a process sends 2 (ranks - 1) / ranks times the bytes of the tensors.
+    sent = 2 * (ranks - 1) / ranks * exchanged
+    waiting = sent / cluster.bandwidth if cluster.bandwidth else None if sent else 0.0
     evaluation = 0.0
     if config.paths.held_out:
         # Held-out batches have no query rows, see `feeders`.
-        computed = replace(shape, queries=0, fine=0.0).computed(cluster.cpu)
-        forward = sum(evaluation_flops(config, sizes, computed).values()) / shape.sequences
+        forward = evaluation_flops(config, sizes, replace(shape, queries=0, fine=0.0).computed(cluster.cpu))
         draws = trainer.eval_draws if config.objective.has_generator else 1
-        sequences = trainer.eval_sequences if held_out is None else min(trainer.eval_sequences, held_out)
-        evaluation = draws * forward * -(-sequences // ranks) / rate
+        sequences = largest_share(min(trainer.eval_sequences, held_out or trainer.eval_sequences), ranks)
+        evaluation = draws * sequences * sum(forward.values()) / shape.sequences / rate
     evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
-    checkpoint = checkpoint_bytes(config, sizes)
-    return Prediction(
-        shape=shape,
-        steps=steps,
-        memory=rank_memory(config, sizes, shape, ranks, cluster.cpu),
-        fitting=fitting_sequences(config, sizes, shape, cluster),
-        flops=flops,
-        exchange=exchange,
-        compute=compute,
-        waiting=waiting,
-        evaluation=evaluation,
-        checkpoint=checkpoint,
-        disk=checkpoint * checkpoints_on_disk(config),
-        days=((compute + (waiting or 0.0)) * trainer.max_steps + evaluation * evaluations) / DAY,
-    )
+    seconds = (compute + (waiting or 0.0)) * trainer.max_steps + evaluation * evaluations
+    checkpoint = memory["parameters"] + memory["Adam's moments"]
+    disk = checkpoint * min(trainer.keep_checkpoints + 1, -(-trainer.max_steps // trainer.save_every))
+    fitting = fitting_sequences(config, sizes, shape, cluster)
+    sums, times = (flops, exchanged, rows), (compute, waiting, evaluation)
+    return Prediction(shape, steps, memory, fitting, *sums, *times, checkpoint, disk, seconds / DAY)
+
+
+def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> tuple[float, float]:
+    """Return the bytes that a step sums over processes, and how many rows of the n-gram embedding are among them.
+
+    If the embedding is large, these are the rows that a batch is expected to use (see row_exchange.py).
+    """
+    if ranks == 1:
+        return 0.0, 0.0
+    shapes, sparse = parameter_shapes(config, sizes), sparse_parameters(config)
+    tables = [each for name, each in shapes.items() if name in sparse and is_summed_by_row(prod(each))]
+    # A sample per masked slot of the whole batch. The use of each row is exchanged too.
+    rows = sizes.expected_ngrams(shape.predicted * config.data.batch_size) if tables else 0.0
+    numbers = count(shapes) + sum(all_rows + (rows - all_rows) * width for all_rows, width in tables)
+    return FLOAT * numbers, rows
 
 
 def fitting_sequences(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> int | None:
-    """Return the largest number of sequences that fit, see Prediction.fitting."""
+    """Return how many sequences the memory of a process holds at a time; None if it is unknown.
+
+    They fit beside accumulated gradients, unless they are its whole share of a batch.
+    """
     if cluster.memory is None:
         return None
 
-    def memory(sequences: int, steps: int) -> int:
-        """Return the memory of a process that holds `sequences`, and has `steps` times as many in a batch."""
-        scaled = replace(
-            config,
-            data=replace(config.data, batch_size=steps * sequences * cluster.ranks),
-            trainer=replace(config.trainer, micro_batch=sequences),
-        )
-        return rank_memory(scaled, sizes, replace(shape, sequences=sequences), cluster.ranks, cluster.cpu).total
+    def memory(sequences: int, steps: int) -> float:
+        held = replace(shape, sequences=sequences)
+        return sum(step_memory(config, sizes, held, cluster.cpu, steps).values())
 
-    whole = largest_batch(partial(memory, steps=1), cluster.memory)
+    numbers = range(1, MOST_SEQUENCES)
+    whole = bisect_right(numbers, cluster.memory, key=partial(memory, steps=1))
     is_enough = whole >= largest_share(config.data.batch_size, cluster.ranks)
-    return whole if is_enough else largest_batch(partial(memory, steps=2), cluster.memory)
+    return whole if is_enough else bisect_right(numbers, cluster.memory, key=partial(memory, steps=2))
 
 
-def largest_batch(memory: Callable[[int], int], limit: float) -> int:
-    """Return the largest number of sequences whose memory is within `limit`, 0 if not even one fits.
-
-    `memory` must not decrease with the number of sequences.
-    """
-    too_many = 1
-    while memory(too_many) <= limit:
-        too_many *= 2
-    return bisect_right(range(1, too_many), limit, lo=too_many // 2, key=memory)
+def warnings(
+    config: PretrainConfig, sizes: CorpusSizes, prediction: Prediction, cluster: Cluster, free_disk: int
+) -> list[str]:
+    """Return a line for a batch that does not fit the memory, and one for checkpoints that do not fit the disk."""
+    lines, held, fitting = [], prediction.shape.sequences, prediction.fitting
+    if cluster.memory is not None and fitting is not None and fitting < held:
+        advice = f"with trainer.micro_batch {fitting} it fits" if fitting else "not even one fits"
+        recomputing = replace(config, trainer=replace(config.trainer, recompute=True))
+        more = fitting_sequences(recomputing, sizes, prediction.shape, cluster) or 0
+        if more > fitting:
+            advice += f", with trainer.recompute true {counted(more, 'sequence')} would"
+        need = f"{size_text(sum(prediction.memory.values()))} of {size_text(cluster.memory)}"
+        lines.append(f"trainer.micro_batch: {held} sequences at a time need {need}; {advice}")
+    if prediction.disk > free_disk:
+        lines.append(
+            f"paths.output: the checkpoints take up to {size_text(prediction.disk)}, but only {size_text(free_disk)} "
+            "are free; lower trainer.keep_checkpoints, or choose another disk"
+        )
+    return lines
 
 
 def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:
     """Return the lines that the command prints; all of them are predictions."""
-    shape = prediction.shape
-    flops = sum(prediction.flops.values())
+    shape, batch_size, flops = prediction.shape, config.data.batch_size, sum(prediction.flops.values())
+    micro = f" in {prediction.steps} micro-batches of at most {shape.sequences}" if prediction.steps > 1 else ""
+    queries = f", {shape.fine:.1f} query rows" if shape.queries else ""
+    padding = f"; {shape.padding:.0%} padding" if shape.padding else ""
+    parts = ", ".join(f"{name} {size_text(size)}" for name, size in prediction.memory.items())
+    fitting, waiting, at_least = "", "", ""
+    if cluster.memory is not None and prediction.fitting is not None:
+        number = counted(prediction.fitting, "sequence")
+        fitting = f"\n         {size_text(cluster.memory)} hold {number} at a time at most"
     shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
-    lines = [
-        f"batch    {counted(config.data.batch_size, 'sequence')} on {cluster.ranks} "
-        f"process{'es' * (cluster.ranks != 1)}, at most "
-        f"{largest_share(config.data.batch_size, cluster.ranks)} each{_micro_batches(prediction)}: "
-        f"{shape.slots} slots, {shape.predicted:.1f} predicted"
-        + (f", {shape.fine:.1f} query rows" if shape.queries else "")
-        + (f"; {shape.padding:.0%} padding" if shape.padding else ""),
-        f"memory   {prediction.memory.describe()}",
-        f"         process 0 needs {size_text(prediction.checkpoint)} of main memory more while it writes a checkpoint",
-        *_fitting(prediction, cluster),
-        f"compute  {_operations(flops)} per process and step: {shares}",
-        f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"
-        + _waiting(prediction, cluster),
-        f"exchange {size_text(prediction.exchange.bytes)} per step in {counted(prediction.exchange.sums, 'sum')}"
-        + (f", {prediction.exchange.rows:,.0f} rows of n-grams included" if prediction.exchange.rows else ""),
-        f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}",
-        f"time     {DAY / prediction.step:,.0f} steps per day, {counted(config.trainer.max_steps, 'step')} in "
-        f"{'at least ' if prediction.waiting is None else ''}{_duration(prediction.days)}"
-        + (f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""),
-    ]
-    return "\n".join(lines)
+    if prediction.waiting is None:
+        waiting, at_least = ", and the exchange: give --bandwidth", "at least "
+    elif cluster.bandwidth and cluster.ranks > 1:
+        waiting = f", and {prediction.waiting:.3f} s for the exchange at {size_text(cluster.bandwidth)}/s"
+    rows = f", {prediction.rows:,.0f} rows of n-grams included" if prediction.rows else ""
+    evaluations = f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""
+    return (
+        f"batch    {counted(batch_size, 'sequence')} on {cluster.ranks} process{'es' * (cluster.ranks != 1)}, at most "
+        f"{largest_share(batch_size, cluster.ranks)} each{micro}: {shape.slots} slots, {shape.predicted:.1f} predicted"
+        f"{queries}{padding}\n"
+        f"memory   {size_text(sum(prediction.memory.values()))} per process: {parts}\n"
+        f"         process 0 needs {size_text(prediction.checkpoint)} of main memory more while it writes a checkpoint"
+        f"{fitting}\n"
+        f"compute  {_operations(flops)} per process and step: {shares}\n"
+        f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s{waiting}\n"
+        f"exchange {size_text(prediction.exchanged)} per step{rows}\n"
+        f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}\n"
+        f"time     {DAY / (prediction.compute + (prediction.waiting or 0.0)):,.0f} steps per day, "
+        f"{counted(config.trainer.max_steps, 'step')} in {at_least}{_duration(prediction.days)}{evaluations}"
+    )
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes in GB or MB."""
+    return f"{size / 1e9:,.2f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
 
 
 def _duration(days: float) -> str:
@@ -202,23 +192,3 @@ def _duration(days: float) -> str:
 
 def _operations(number: float) -> str:
     return f"{number / 1e12:,.2f} TFLOP" if number >= 1e11 else f"{number / 1e9:,.1f} GFLOP"
-
-
-def _fitting(prediction: Prediction, cluster: Cluster) -> list[str]:
-    if prediction.fitting is None or cluster.memory is None:
-        return []
-    return [f"         {size_text(cluster.memory)} hold {counted(prediction.fitting, 'sequence')} at a time at most"]
-
-
-def _micro_batches(prediction: Prediction) -> str:
-    if prediction.steps == 1:
-        return ""
-    return f" in {prediction.steps} micro-batches of at most {prediction.shape.sequences}"
-
-
-def _waiting(prediction: Prediction, cluster: Cluster) -> str:
-    if prediction.waiting is None:
-        return ", and the exchange: give --bandwidth, or start several processes to measure it"
-    if cluster.ranks == 1 or cluster.bandwidth is None:
-        return ""
-    return f", and {prediction.waiting:.3f} s for the exchange at {size_text(cluster.bandwidth)}/s"

@@ -142,11 +142,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         return SLOTS in self.input_fields
 
     @property
-    def reads_first_slots(self) -> bool:
-        """Whether the head reads the encoder's output in the first slot of each input only."""
-        return not self.scores_slots and self.settings.head.sentence_output != "mean"
-
-    @property
     def has_pooler(self) -> bool:
         """Whether the model's pooler is a part of the head."""
         return not self.scores_slots and self.settings.head.sentence_output == "pooled"

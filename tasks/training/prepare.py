@@ -19,11 +19,10 @@ from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.encoder_memory import Memory
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.prepared import prepared_once
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, found_checkpoints, lock_run, resume_checkpoint
-from reader.batches.sampler import accumulation_steps, rank_share
+from reader.batches.sampler import accumulation_steps
 from reader.corpus.memmap import LEXICON
 from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
@@ -49,7 +48,6 @@ from tasks.training.checks import (
 )
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
-from tasks.training.memory import finetuning_memory
 from tasks.training.splits import SplitData, digest_of_files, evaluated_splits, load_splits, unseen_labels
 
 SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
@@ -147,22 +145,15 @@ class Run:
             use_pooler=self.kind.has_pooler,
         )
 
-    def parts(self, processes: int = 1) -> list[Int64s]:
-        """Return the micro-batches of the first process in the first epoch, as indices of samples, int64."""
+    def parts(self) -> list[Int64s]:
+        """Return the micro-batches of the first epoch on one process, as indices of samples, int64."""
         settings, lengths = self.config.optimizer, self.train.features.lengths
-        steps = accumulation_steps(settings.batch_size, processes, self.config.trainer.micro_batch)
+        steps = accumulation_steps(settings.batch_size, 1, self.config.trainer.micro_batch)
         batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
-        shares = [batch[slice(*rank_share(len(batch), 0, processes))] for batch in batches]
-        return [part for share in shares for part in micro_batches(lengths, share, steps)]
+        return [part for batch in batches for part in micro_batches(lengths, batch, steps)]
 
-    def memory(self, processes: int, cpu: bool = True) -> Memory:
-        """Return the predicted memory of one of `processes` processes, on CPUs or GPUs."""
-        parts = self.parts(processes)
-        features, reads_first = self.train.features, self.kind.reads_first_slots
-        return finetuning_memory(self.config, self.encoder, features, parts, processes, cpu, reads_first)
-
-    def describe(self, processes: int = 1, cpu: bool = True) -> list[str]:
-        """Return a summary of the run with `processes` processes, on CPUs or GPUs, as lines for the console."""
+    def describe(self) -> list[str]:
+        """Return a summary of the run as lines for the console."""
         settings = self.config.optimizer
         padding = padding_share(self.train.features, self.parts())
         shape = self.model.config
@@ -174,7 +165,6 @@ class Run:
             *(f"note     {note}" for note in self.model.notes),
             f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
             f"{counted(settings.epochs, 'epoch')}; {padding:.1%} of the slots are padding",
-            f"memory   {self.memory(processes, cpu).describe()}; predicted, without the process itself",
             f"output   {self.output}: {start}",
         ]
 

@@ -34,6 +34,7 @@ from tests.benchmarks.measure import step_seconds
 from tests.benchmarks.processes import run_module
 from tests.benchmarks.torch_modes import TORCH_MODES, mode_shown
 from tests.support.objectives import OBJECTIVES
+from tests.support.random_step import random_batch as batch_of
 
 TOKENS = 30522
 MODELS = {
@@ -68,8 +69,6 @@ def shapes(length: int, rung: str) -> tuple[int, int, int]:
 
 def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
     """Return a batch of random sequences without padding."""
-    from ernie_gram.planning.trial_step import random_batch as batch_of
-
     slots, masked, queries = shapes(length, rung)
     config = PretrainConfig(objective=OBJECTIVES[rung.partition("+")[0]])
     return batch_of(config, CorpusSizes(TOKENS, classes - TOKENS), BatchShape(batch, slots, masked, queries, queries))
@@ -100,14 +99,14 @@ def config_of(
 
 def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, float]:
     """Return the predicted operations of a step, and its predicted bytes of memory without those of the process."""
-    from ernie_gram.planning.memory import rank_memory
+    from ernie_gram.planning.memory import step_memory
     from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
 
     _, _, _, batch, length, ngrams, _ = MODELS[name]
     slots, masked, queries = shapes(length, rung)
     sizes, shape = CorpusSizes(TOKENS, ngrams), BatchShape(batch, slots, masked, queries, queries)
     flops = sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
-    return flops, rank_memory(config, sizes, shape, 1, cpu=True).total
+    return flops, sum(step_memory(config, sizes, shape, cpu=True).values())
 
 
 def measure_one(arguments: argparse.Namespace) -> dict[str, float]:

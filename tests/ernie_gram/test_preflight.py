@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.distributed.world import World
-from reader.errors import InputError
 from tests.support.commands import Done, assert_one_line_error, call
-from tests.support.configs import load
 from tests.support.runs import FINISHED, options
 
 SPEED = ["--peak_tflops=0.1", "--bandwidth=1GB"]
@@ -62,8 +59,7 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
     batch = "5,112 sequences on 64 processes, at most 80 each"
     assert f"{batch} in 4 micro-batches of at most 20: 476 slots" in done.stdout
     assert "accumulated gradients 1.59 GB" in done.stdout
-    assert "warning: trainer.micro_batch" not in done.stderr
-    assert "warning: data.batch_size: 5112 is not a multiple of 64" in done.stderr
+    assert done.stderr == ""
     # The first argument may be the file, as for `pretrain`.
     for order in (
         ["conf/pretrain/base_en_160g.yaml", "--nodes=8"],
@@ -74,24 +70,15 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
     assert "CONFIG, or --config CONFIG: a YAML file" in " ".join(preflight("--help").stdout.split())
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([], r"measured (\d+)% of it in training steps of a shorter model"),
-        (["--utilisation=0.25"], r"(25)% of"),
-    ],
-)
-def test_speeds_that_are_not_given_are_measured(built: Path, tmp_path: Path, given: list[str], expected: str) -> None:
-    done = preflight(*options(built, tmp_path / "run"), "--bandwidth=1GB", "--gpus=2", *given)
+def test_a_peak_that_is_not_given_is_measured(built: Path, tmp_path: Path) -> None:
+    done = preflight(*options(built, tmp_path / "run"), "--gpus=2", "--utilisation=0.25")
     assert done.returncode == 0, done.stderr
-    assert ("shorter model" in done.stdout) == (not given)
-    share = re.search(expected, done.stdout)
-    assert share
-    assert re.search(rf"step +[\d.]+ s at {share[1]}% of ", done.stdout)
-    # Both processes compute on the cores of this machine.
-    peaks = re.search(r"measured ([\d.]+) TFLOP/s in (?:.|\n)+taken as ([\d.]+) TFLOP/s for each of 2", done.stdout)
-    assert peaks
-    assert float(peaks[2]) == pytest.approx(float(peaks[1]) / 2, abs=1e-3)
+    # Both processes compute on the cores of this machine, so they need the memory of a CPU.
+    measured = re.search(r"measured ([\d.]+) TFLOP/s of each process", done.stdout)
+    step = re.search(r"step +[\d.]+ s at 25% of ([\d.]+) (T|G)FLOP/s, and the exchange: give --bandwidth", done.stdout)
+    assert measured
+    assert step
+    assert float(step[1]) / (1000 if step[2] == "G" else 1) == pytest.approx(float(measured[1]), rel=0.1)
 
 
 def test_more_assumed_tokens_than_rows_of_the_embedding_are_refused(tmp_path: Path) -> None:
@@ -127,7 +114,7 @@ def test_a_damaged_corpus_is_an_error(built: Path, tmp_path: Path) -> None:
     [
         ("--gpus=9", "data.batch_size: 9 processes, but only 8 sequences in a batch"),
         ("--utilisation=1.5", "argument --utilisation: 1.5 is not in (0, 1]"),
-        ("--peak_tflops=0", "argument --peak_tflops: 0 is not a positive number"),
+        ("--peak_tflops=0", "argument --peak_tflops: 0 is not in (0, 1e+06]"),
         ("--memory=0GB", "argument --memory: '0GB': expected a size such as 500MB or 2GB"),
         ("--memory=much", "argument --memory: 'much': expected a size such as 500MB or 2GB"),
         ("--assume=1,2", "argument --assume: 1,2 is not TOKENS,NGRAMS,TOKENS_PER_UNIT"),
@@ -140,30 +127,3 @@ def test_invalid_options_give_a_one_line_error(built: Path, tmp_path: Path, opti
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert message in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("failures_elsewhere", "same", "message"),
-    [
-        (0, True, ""),
-        (0, False, "disagrees with the others about the corpora"),
-        (1, True, "the corpora are damaged on 1 of 2 processes"),
-    ],
-)
-def test_processes_compare_their_corpora(
-    built: Path, monkeypatch: pytest.MonkeyPatch, failures_elsewhere: int, same: bool, message: str
-) -> None:
-    """One of two processes, with what the other one contributes to sums and comparisons."""
-    from ernie_gram.distributed import collectives
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.preflight import check_corpora
-    from ernie_gram.pretraining.prepare import prepare
-
-    theirs = iter([lambda failures: failures + failures_elsewhere, lambda number: 2 * number + (not same)])
-    monkeypatch.setattr(collectives, "sum_array", lambda executor, own, world: next(theirs)(own))
-    run, world = prepare(load(*options(built, built / "run")), 2), World(0, 2, start_world("cpu").place)
-    if message:
-        with pytest.raises(InputError, match=message):
-            check_corpora(run, world)
-    else:
-        assert check_corpora(run, world)[2:] == ["files    equal on all 2 processes"]

@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ernie_gram.planning.exchange import FLOAT
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
@@ -15,6 +14,7 @@ from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch
 from reader.batches.sampler import rank_share, sample_indices
 
+FLOAT = 4
 # Per sequence: its tokens, the slots it predicts with their labels, and its query rows.
 Row = tuple[bytes, ...]
 

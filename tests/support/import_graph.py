@@ -21,7 +21,7 @@ WITHOUT_PADDLE = (
     "reader",
     "ernie_gram.config",
     "ernie_gram.run",
-    *("ernie_gram.planning.encoder_memory", "ernie_gram.planning.sizes"),
+    "ernie_gram.planning.sizes",
     "ernie_gram.distributed.buckets",
     "ernie_gram.formats.untrusted",
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
@@ -32,7 +32,7 @@ WITHOUT_PADDLE = (
     "ernie_gram.plot",
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep")),
     *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
-    *(f"tasks.training.{name}" for name in ("config", "memory", "prepare", "splits", "description")),
+    *(f"tasks.training.{name}" for name in ("config", "prepare", "splits", "description")),
     *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts")),
     "ernie_gram.training.selection",
 )

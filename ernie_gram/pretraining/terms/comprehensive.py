@@ -13,7 +13,7 @@ from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
-from ernie_gram.pretraining.terms.term import Encoded, Softmax, Term
+from ernie_gram.pretraining.terms.term import Encoded, Term
 from ernie_gram.pretraining.trunk import Trunk
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -43,9 +43,6 @@ class Comprehensive(Term):
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> nn.Layer:
         declared = self.parameters(config, sizes)
         return PredictionHead(declared, config.model, trunk.encoder.embeddings.word, sizes.tokens)
-
-    def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
-        return [Softmax(shape.fine_rows, sizes.tokens)]
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         return {

@@ -18,7 +18,7 @@ from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
-from ernie_gram.pretraining.terms.term import Encoded, Reference, Softmax, Term
+from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
 from ernie_gram.pretraining.trunk import Trunk, TrunkParameters
 from ernie_gram.training.job import Feeds
 from reader.batches import fields
@@ -106,9 +106,6 @@ class Generator(Term):
 
     def encoder(self, config: PretrainConfig) -> ModelConfig:
         return config.generator.model(config.model)
-
-    def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
-        return [Softmax(shape.predicted_rows, sizes.classes(config), samples=True)]
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         small = self.encoder(config)

@@ -15,7 +15,7 @@ from ernie_gram.pretraining.chunked_softmax import CrossEntropy
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.products import head_products
-from ernie_gram.pretraining.terms.term import Encoded, Reference, Softmax, Term
+from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
 from ernie_gram.pretraining.trunk import Trunk, declare_head
 from reader.batches import fields
 from reader.batches.fields import Batch, Field
@@ -81,9 +81,6 @@ class MaskedUnits(Term):
         if ngrams:
             values["ngram_perplexity"] = float(np.exp(ngram_loss / ngrams))
         return values
-
-    def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
-        return [Softmax(shape.predicted_rows, sizes.classes(config))]
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         return {"head": head_products(declare_head(config, sizes), shape.predicted_rows)}

@@ -66,9 +66,5 @@ class ReplacedTokens(Term):
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> DetectionHead:
         return DetectionHead(*self.parameters(config, sizes), config.model.hidden_act)
 
-    def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
-        """Return the bytes of the input and the output of the activation, float32."""
-        return 2 * shape.rows * config.model.hidden_size * 4
-
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         return {"detection": 2 * shape.rows * config.model.hidden_size**2}

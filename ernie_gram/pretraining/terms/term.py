@@ -61,15 +61,6 @@ class Reference:
     num_tokens: int
 
 
-@dataclass(frozen=True)
-class Softmax:
-    """A softmax over classes in a step, for the prediction of memory; `samples`: whether samples are drawn from it."""
-
-    rows: int
-    classes: int
-    samples: bool = False
-
-
 class Term(ABC):
     """A term of the objective. A method that is not abstract returns the value for a term without the feature.
 
@@ -135,14 +126,6 @@ class Term(ABC):
     def encoder(self, config: PretrainConfig) -> ModelConfig | None:
         """Return the shape of an encoder of its own, which reads the context."""
         return None
-
-    def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
-        """Return its softmaxes over classes."""
-        return []
-
-    def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
-        """Return the bytes that it keeps for the backward pass beside those of encoders and softmaxes."""
-        return 0
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         """Return the operations of its matrix products in a forward pass, by part (see products.py)."""

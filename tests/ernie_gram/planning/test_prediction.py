@@ -1,18 +1,21 @@
-"""The prediction of a run: time, and the largest batch that fits."""
+"""The prediction of a run: time, disk, and the largest batch that fits."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from ernie_gram.planning.memory import rank_memory
-from ernie_gram.planning.prediction import Cluster, largest_batch, predict, report
+from ernie_gram.config.loading import read_yaml
+from ernie_gram.planning.memory import step_memory
+from ernie_gram.planning.prediction import Cluster, Prediction, predict, report, warnings
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.config import PathsConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.training.config import TrainerConfig
+from tests.support.configs import load
 from tests.support.small_model import MODEL, config_of
 
 SIZES, SHAPE = CorpusSizes(1000, 500), BatchShape(2, 30, 3.0)
@@ -24,20 +27,16 @@ CONFIG = replace(
 CLUSTER = Cluster(ranks=4, peak=1e9, utilisation=0.5, memory=1e9, bandwidth=1e6)
 
 
-@pytest.mark.parametrize("limit", [0, 9, 10, 11, 12, 70, 71, 1000])
-def test_the_largest_batch_is_that_of_an_exhaustive_search(limit: int) -> None:
-    def memory(sequences: int) -> int:
-        return 10 + sequences * sequences // 3
-
-    fitting = [n for n in range(1, 100) if memory(n) <= limit]
-    assert largest_batch(memory, limit) == max(fitting, default=0)
+def total(prediction: Prediction) -> float:
+    return sum(prediction.memory.values())
 
 
 def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
     flops = sum(step_flops(CONFIG, SIZES, SHAPE).values())
     assert prediction.compute == pytest.approx(flops / 5e8)
-    assert prediction.waiting == pytest.approx(1.5 * prediction.exchange.bytes / 1e6)
+    # Each of four processes sends 2 x 3 / 4 times the bytes in a ring.
+    assert prediction.waiting == pytest.approx(1.5 * prediction.exchanged / 1e6)
     # Evaluations before the first step, after 300, 600 and 900, and after the last; 23 sequences per process.
     assert prediction.evaluation == pytest.approx(flops / 3 / 2 * 23 / 5e8)
     seconds = 1000 * (prediction.compute + prediction.waiting) + 5 * prediction.evaluation
@@ -46,7 +45,7 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
 
 @pytest.mark.parametrize(("held_out", "sequences"), [(None, 90), (91, 90), (10, 10)])
 def test_only_existing_sequences_are_evaluated(held_out: int | None, sequences: int) -> None:
-    alone = replace(CLUSTER, ranks=1)
+    alone = CLUSTER._replace(ranks=1)
     one = predict(CONFIG, SIZES, SHAPE, alone, held_out=1).evaluation
     assert predict(CONFIG, SIZES, SHAPE, alone, held_out).evaluation == pytest.approx(sequences * one)
 
@@ -54,7 +53,7 @@ def test_only_existing_sequences_are_evaluated(held_out: int | None, sequences: 
 def test_a_short_time_is_in_minutes_or_hours() -> None:
     prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
     for days, text in ((0.0021, "3.0 minutes"), (0.5, "12.0 hours"), (1.25, "1.25 days")):
-        assert f"1,000 steps in {text}, evaluations" in report(CONFIG, replace(prediction, days=days), CLUSTER)
+        assert f"1,000 steps in {text}, evaluations" in report(CONFIG, prediction._replace(days=days), CLUSTER)
 
 
 @pytest.mark.parametrize(("cpu", "queries", "slots"), [(True, 0, 24), (False, 0, 30), (True, 4, 30)])
@@ -65,14 +64,13 @@ def test_padding_takes_no_time_and_no_memory_on_a_cpu_without_query_rows(cpu: bo
         paths=CONFIG.paths,
         trainer=replace(CONFIG.trainer, recompute=True),
     )
-    cluster, shape = replace(CLUSTER, cpu=cpu), replace(SHAPE, sequences=64, queries=queries)
+    cluster, shape = CLUSTER._replace(cpu=cpu), replace(SHAPE, sequences=64, queries=queries)
     found = predict(config, SIZES, replace(shape, padding=0.2), cluster)
     expected = predict(config, SIZES, replace(shape, slots=slots), cluster)
     assert found.flops == expected.flops
     # Held-out batches have no query rows.
     assert found.evaluation == predict(config, SIZES, replace(shape, slots=24 if cpu else 30), cluster).evaluation
-    whole = predict(config, SIZES, shape, cluster).memory.total
-    assert (found.memory.total < whole) == (slots < shape.slots)
+    assert (total(found) < total(predict(config, SIZES, shape, cluster))) == (slots < shape.slots)
 
 
 def test_a_model_with_a_generator_is_evaluated_several_times() -> None:
@@ -82,21 +80,20 @@ def test_a_model_with_a_generator_is_evaluated_several_times() -> None:
     assert times[0] == pytest.approx(3 * times[1])
 
 
-def totals_around(fitting: int, batch_size: int | None = None) -> list[int]:
-    """Return the memory of `fitting` sequences per process and of one more; all of a batch unless its size is given."""
-    found = []
-    for sequences in (fitting, fitting + 1):
-        data = replace(CONFIG.data, batch_size=batch_size or 4 * sequences)
-        config = replace(CONFIG, data=data, trainer=replace(CONFIG.trainer, micro_batch=sequences))
-        found.append(rank_memory(config, SIZES, replace(SHAPE, sequences=sequences), 4, cpu=False).total)
-    return found
-
-
-def test_more_sequences_than_fitting_exceed_the_memory() -> None:
-    fitting = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=5e6)).fitting
+@pytest.mark.parametrize(("batch_size", "steps"), [(8, 1), (4000, 2)])
+def test_more_sequences_than_fitting_exceed_the_memory(batch_size: int, steps: int) -> None:
+    """If a process's whole share of a batch does not fit, accumulated gradients take room too."""
+    config = replace(CONFIG, data=replace(CONFIG.data, batch_size=batch_size))
+    shape = replace(SHAPE, sequences=batch_size // 4)
+    fitting = predict(config, SIZES, shape, CLUSTER._replace(memory=5e6)).fitting
     assert fitting
-    below, above = totals_around(fitting)
+    assert (fitting < shape.sequences) == (steps == 2)
+    below, above = (
+        sum(step_memory(config, SIZES, replace(SHAPE, sequences=number), False, steps).values())
+        for number in (fitting, fitting + 1)
+    )
     assert below <= 5e6 < above
+    assert predict(config, SIZES, shape, CLUSTER._replace(memory=1e5)).fitting == 0
 
 
 def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_and_of_accumulated_gradients() -> None:
@@ -109,35 +106,65 @@ def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_an
     whole = predict(whole_config, SIZES, replace(SHAPE, sequences=10), CLUSTER)
     assert parts.steps == 3
     assert parts.compute == pytest.approx(whole.compute)
-    assert parts.exchange == whole.exchange
+    assert parts.exchanged == whole.exchanged
     as_large = replace(whole_config, data=replace(CONFIG.data, batch_size=16))
-    one = predict(as_large, SIZES, shape, CLUSTER).memory
-    assert parts.memory.total == one.total + one.parameters
+    one = predict(as_large, SIZES, shape, CLUSTER)
+    assert total(parts) == total(one) + one.memory["parameters"]
     assert "at most 10 each in 3 micro-batches of at most 4: " in report(config, parts, CLUSTER)
 
 
-def test_the_largest_micro_batch_leaves_room_for_accumulated_gradients() -> None:
-    config, shape = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * 1000)), replace(SHAPE, sequences=1000)
-    fitting, all_fit = (
-        predict(config, SIZES, shape, replace(CLUSTER, memory=memory)).fitting or 0 for memory in (5e6, 1e12)
-    )
-    assert all_fit >= 1000 > fitting > 0
-    below, above = totals_around(fitting, batch_size=4 * 1000)
-    assert below <= 5e6 < above
-
-
 def test_what_is_unknown_is_not_predicted() -> None:
-    prediction = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=None, bandwidth=None))
+    unknown = CLUSTER._replace(memory=None, bandwidth=None)
+    prediction = predict(CONFIG, SIZES, SHAPE, unknown)
     assert prediction.fitting is None
     assert prediction.waiting is None
-    text = report(CONFIG, prediction, replace(CLUSTER, memory=None, bandwidth=None))
+    text = report(CONFIG, prediction, unknown)
     assert "give --bandwidth" in text
     assert "at least" in text
     assert "at a time at most" not in text
-    assert prediction.checkpoint > 0
-    assert f"process 0 needs {prediction.checkpoint / 1e6:.1f} MB of main memory more" in text
-    alone = replace(CLUSTER, ranks=1, bandwidth=None)
-    assert predict(CONFIG, SIZES, SHAPE, alone).waiting == 0
+    assert warnings(CONFIG, SIZES, prediction, unknown, 10**12) == []
+    assert predict(CONFIG, SIZES, SHAPE, unknown._replace(ranks=1)).waiting == 0
+
+
+def test_a_batch_or_checkpoints_that_do_not_fit_are_named_with_what_would() -> None:
+    def found(memory: float, free: int = 10**12, layers: int = 8, recompute: bool = False) -> list[str]:
+        config = replace(CONFIG, model=replace(MODEL, num_hidden_layers=layers))
+        config = replace(config, trainer=replace(CONFIG.trainer, recompute=recompute))
+        shape, cluster = replace(SHAPE, sequences=64), CLUSTER._replace(memory=memory)
+        return warnings(config, SIZES, predict(config, SIZES, shape, cluster), cluster, free)
+
+    assert found(1e9) == []
+    (line,) = found(1e9, free=10)
+    assert line.startswith("paths.output: ")
+    (line,) = found(2e7)
+    assert line.startswith("trainer.micro_batch: 64 sequences at a time need ")
+    assert "with trainer.micro_batch " in line
+    assert "with trainer.recompute true " in line
+    assert "trainer.recompute" not in found(1e7, recompute=True)[0]
+    assert "not even one fits" in found(1e5)[0]
+
+
+@pytest.mark.parametrize(("max_steps", "save_every", "keep"), [(10, 3, 2), (10, 3, 9), (9, 3, 1), (2, 3, 1)])
+def test_checkpoints_are_those_that_the_loop_of_the_trainer_writes(max_steps: int, save_every: int, keep: int) -> None:
+    trainer = TrainerConfig(max_steps=max_steps, save_every=save_every, keep_checkpoints=keep)
+    config = replace(CONFIG, trainer=trainer, optimizer=replace(CONFIG.optimizer, warmup_steps=0))
+    prediction = predict(config, SIZES, SHAPE, CLUSTER)
+    disk: list[int] = []
+    largest = 0
+    for step in range(1, max_steps + 1):
+        if step % save_every == 0 or step == max_steps:
+            disk.append(step)
+            largest = max(largest, len(disk))
+            disk = disk[-keep:]
+    assert prediction.disk == largest * prediction.checkpoint
+
+
+def test_the_predicted_checkpoint_has_the_size_and_the_steps_of_a_real_one(built: Path, finished: Path) -> None:
+    config = load("--config", str(finished / "config.yaml"))
+    assert read_yaml(finished / "config.yaml")["trainer"]["max_steps"] == 24
+    checkpoint = predict(config, CorpusSizes(1000, 600), SHAPE, CLUSTER).checkpoint
+    arrays = sum(path.stat().st_size for path in (finished / "step_24").glob("*.safetensors"))
+    assert 0 < arrays - checkpoint < 40_000
 
 
 LONG = replace(MODEL, max_position_embeddings=502)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.planning.exchange import step_exchange
+from ernie_gram.planning.prediction import step_exchange
 from ernie_gram.planning.sizes import measured_shape
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import terms_of
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.sampler import permute, sample_indices
 from reader.corpus.memmap import Corpus
@@ -45,11 +46,10 @@ def test_samples_beyond_32_bits_are_those_of_their_epoch(consumed: int) -> None:
 
 
 @pytest.mark.parametrize("rung", ["explicit", "both"])
-def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_as_many_bytes_as_predicted(
+def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_the_predicted_bytes(
     monkeypatch: pytest.MonkeyPatch, rung: str
 ) -> None:
     from ernie_gram.distributed import buckets
-    from ernie_gram.planning import exchange
 
     # Small buckets, so that a small model has more than 20 of them.
     monkeypatch.setattr(buckets, "BUCKET_NUMBERS", 20)
@@ -60,10 +60,9 @@ def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_as_many_b
         assert exchanges_of(config, sizes, 127, 128) == first == exchanges_of(config, sizes, 1, 512)
     # Under "both", the rows of n-grams are exchanged by row. Without samples there are none.
     assert first.by_row == (rung == "both")
-    monkeypatch.setattr(exchange, "plan_buckets", lambda numbers: [[]] * (len(first.numbers) - 1))
-    predicted = step_exchange(config, CorpusSizes(TOKENS, NGRAMS), BatchShape(1, 20, 0.0), 128)
-    assert predicted.bytes == first.bytes + 4 * first.by_row
-    assert predicted.sums == len(first.numbers) + first.by_row
+    predicted, _ = step_exchange(config, CorpusSizes(TOKENS, NGRAMS), BatchShape(1, 20, 0.0), 128)
+    # Each exchange has one more number, which fixes the order. Losses and their rows are exchanged too, and a flag.
+    assert first.bytes - predicted == 4 * (len(first.numbers) + 2 * len(terms_of(config.objective)) + 1)
 
 
 def test_a_batch_has_as_many_rows_of_ngrams_as_their_frequencies_in_the_corpus_predict(feeder: Feeder) -> None:

@@ -14,8 +14,8 @@ from paddle.nn import functional as F
 from ernie_gram.convert import main as convert
 from ernie_gram.model.layers import Linear
 from ernie_gram.model.parameters import LinearParameters, Normal, linear
-from ernie_gram.planning.exchange import FLOAT, step_exchange
-from ernie_gram.planning.memory import rank_memory
+from ernie_gram.planning.memory import FLOAT, step_memory
+from ernie_gram.planning.prediction import step_exchange
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
@@ -69,9 +69,6 @@ class NgramOrToken(Term):
     def metrics(self, sums: list[float]) -> dict[str, float]:
         return {"kind_of_unit_loss": sums[1] / sums[0]}
 
-    def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
-        return 1 << 30
-
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         return {"kind_of_unit": 2 * shape.predicted_rows * config.model.hidden_size}
 
@@ -119,21 +116,15 @@ def test_a_run_with_an_unknown_term_is_refused_by_the_formats_with_the_reason(bu
 def test_a_term_is_part_of_the_plan() -> None:
     config, sizes, shape = config_of("explicit"), CorpusSizes(TOKENS, NGRAMS), BatchShape(8, 30, 4.0)
 
-    def planned() -> tuple[set[str], dict[str, float], int, float]:
-        shapes = parameter_shapes(config, sizes)
-        numbers = step_exchange(config, sizes, shape, 2).bytes / FLOAT
-        return (
-            set(shapes),
-            step_flops(config, sizes, shape),
-            rank_memory(config, sizes, shape, 1, cpu=True).total,
-            numbers,
-        )
+    def planned() -> tuple[set[str], dict[str, float], float, float]:
+        names, flops = set(parameter_shapes(config, sizes)), step_flops(config, sizes, shape)
+        parameters = step_memory(config, sizes, shape, cpu=True)["parameters"]
+        return names, flops, parameters / FLOAT, step_exchange(config, sizes, shape, 2)[0] / FLOAT
 
-    names, flops, memory, exchanged = planned()
+    names, flops, stored, exchanged = planned()
     TERMS.pop()
-    other_names, other_flops, other_memory, other_exchanged = planned()
+    other_names, other_flops, other_stored, other_exchanged = planned()
     assert names - other_names == {"kind_of_unit_fc.w_0", "kind_of_unit_fc.b_0"}
     assert flops == other_flops | {"kind_of_unit": 3 * 2 * 32 * 24}
-    assert memory > other_memory + 1e9
-    # Its 25 parameters, and its loss, which is exchanged and counted.
-    assert exchanged - other_exchanged == 25 + 2
+    # Its 25 parameters.
+    assert stored - other_stored == exchanged - other_exchanged == 25

@@ -12,7 +12,7 @@ import pytest
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import has_words, split_words
-from reader.tokenization.given_texts import listed, shown
+from reader.tokenization.given_texts import listed
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.data_frames import FRAMES
@@ -30,7 +30,9 @@ def test_what_is_no_list_is_refused(given: Any) -> None:
         TOKENIZER.encode_words_batch([["a"], given])
 
 
-@pytest.mark.parametrize("given", [given for given in NO_LISTS if not isinstance(given, str)], ids=shown)
+@pytest.mark.parametrize(
+    "given", [given for given in NO_LISTS if not isinstance(given, str)], ids=lambda given: type(given).__name__
+)
 def test_what_is_no_text_is_refused_and_counted_from_0(given: Any) -> None:
     with pytest.raises(InputError, match=r"^texts\[1\] is "):
         TOKENIZER.encode_batch(["a", given])
