@@ -85,9 +85,6 @@ def build_parser() -> OneLineParser:
 
 def main() -> None:
     """Run the command line."""
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        build_parser().print_help()
-        return
     own, settings = build_parser().parse_known_args()
     if settings and not settings[0].startswith("-"):
         settings = ["--config", *settings]

@@ -70,6 +70,18 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
     assert "CONFIG, or --config CONFIG: a YAML file" in " ".join(preflight("--help").stdout.split())
 
 
+def test_a_given_peak_is_that_of_gpus_unless_the_device_is_a_cpu() -> None:
+    """GPUs store attention weights."""
+
+    def memory(device: str) -> float:
+        arguments = ["conf/pretrain/base_en_16g.yaml", "--assume=30522,300000,1.9", f"--trainer.device={device}"]
+        found = re.search(r"memory +([\d.]+) GB", preflight(*arguments, *SPEED).stdout)
+        assert found
+        return float(found[1])
+
+    assert memory("cpu") < memory("auto") == memory("gpu")
+
+
 def test_a_peak_that_is_not_given_is_measured(built: Path, tmp_path: Path) -> None:
     done = preflight(*options(built, tmp_path / "run"), "--gpus=2", "--utilisation=0.25")
     assert done.returncode == 0, done.stderr

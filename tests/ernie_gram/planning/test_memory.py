@@ -41,7 +41,7 @@ NARROW, WIDE = {"hidden_size": 96, "num_attention_heads": 6}, {"hidden_size": 19
 CASES = {
     "classes": ("explicit", 2, 48, 60_000, {"hidden_size": 48, "num_attention_heads": 3, "out_emb_size": 0}),
     "rows": ("explicit", 24, 64, 0, WIDE),
-    "generator": ("full", 16, 96, 0, NARROW),
+    "generator": ("full", 6, 64, 20_000, {**NARROW, "out_emb_size": 96}),
     "rows, bfloat16": ("contiguous", 24, 48, 0, {"hidden_size": 96, "num_attention_heads": 3, "precision": "bfloat16"}),
     "recompute": ("explicit", 4, 256, 0, {**NARROW, **RECOMPUTE}),
     "mask": ("contiguous", 4, 256, 0, {**NARROW, **MASK}),
