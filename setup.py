@@ -37,7 +37,7 @@ setup(
         "visualdl>=2.5.3,<3",
     ],
     extras_require={
-        # Install exactly one of these two. Paddle's GPU packages are in Paddle's own index (see docs/gpu.md).
+        # Install exactly one of these two. Paddle's GPU packages are in Paddle's own index (see docs/cluster.md).
         # It imports setuptools, which its wheels for Python 3.10 and 3.11 do not ask for.
         "cpu": ["paddlepaddle>=3.3.1,<3.4", "setuptools>=70.1"],
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4", "setuptools>=70.1"],

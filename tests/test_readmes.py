@@ -15,7 +15,6 @@ from tests.support.further_cases import FURTHER
 from tests.support.readme import sections
 
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 # What the commands of README.zh.md have in place of those of README.md.
 TRANSLATIONS = {
@@ -30,7 +29,6 @@ TRANSLATIONS = {
     "cola": "chnsenticorp",
     "english": "chinese",
     "if [MASK] , the default value is used .": "这[MASK]问题很重要。",
-    "the capital of [MASK] is [MASK]": "中国的首都是[MASK]。",
     "Return the shortest path between two nodes of the graph.": "这个问题很重要，我们需要解决。",
     "Return the shortest path two between nodes of the graph.": "这问个题很重要，我们需要解决。",
 }
@@ -38,7 +36,7 @@ TRANSLATIONS = {
 # Less of everything, so that the commands end within seconds.
 SMALLER = {
     "demo-text --output": "demo-text --max_size 700000 --output",
-    "--trainer.max_steps 4000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
+    "--trainer.max_steps 1000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
     "cat > output/first/order.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/order.yaml",
     "--optimizer.epochs 3": "--optimizer.epochs 1",
 }
@@ -57,20 +55,11 @@ def commands(block: str) -> str:
 
 def test_both_readmes_have_the_same_sections_and_commands() -> None:
     english, chinese = sections(ENGLISH), sections(CHINESE)
-    assert len(english) > 15
+    assert len(english) > 8
     assert [each[:2] for each in chinese] == [each[:2] for each in english]
     for ours, theirs in zip(english, chinese, strict=True):
         expected = [commands(replaced(block, TRANSLATIONS)) for block in ours.blocks]
         assert list(map(commands, theirs.blocks)) == expected, ours.anchor
-
-
-def test_the_layout_names_every_package_and_page() -> None:
-    [layout] = next(section.blocks for section in sections(CONTRIBUTING) if section.anchor == "repository-layout")
-    packages = [path.parent for path in ROOT.glob("[ret]*/*/__init__.py")]
-    mirrored = {"reader", "ernie_gram", "tasks"}  # in tests/, the layout of the source
-    listed = [line.split()[0] for line in layout.split("\n") if line[:16].strip()]
-    assert [path for path in packages if path.name not in mirrored and f"{path.name}/" not in listed] == []
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name not in layout] == []
 
 
 def test_the_changelog_begins_with_the_version_of_the_package() -> None:
@@ -86,7 +75,7 @@ def test_every_translation_is_used() -> None:
 @pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
 def test_a_readme_is_short_and_names_the_other_in_its_first_lines(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 400
+    assert len(lines) <= 200
     other = ({ENGLISH, CHINESE} - {page}).pop()
     assert f"]({other.name})" in "".join(lines[:4])
 

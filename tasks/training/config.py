@@ -77,7 +77,7 @@ class FinetuneOptimizer(AdamWConfig):
         layer_decay: factor between the learning rates of neighbouring layers: of L layers, layer i (from 0) has the
             rate layer_decay^(L - i), the embeddings have layer_decay^(L + 1), and the layers above the encoder have 1.
         precision: "float32"; or "bfloat16" for the factors of matrix products, and on a GPU also for what lies between
-            two products (see docs/gpu.md). A CPU needs AVX512-BF16 or AMX for it.
+            two products (see docs/cluster.md). A CPU needs AVX512-BF16 or AMX for it.
     """
 
     learning_rate: float = 5e-5
