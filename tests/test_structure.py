@@ -84,7 +84,7 @@ def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_pa
 
 def test_files_of_unknown_origin_are_parsed_in_one_module() -> None:
     # Messages between the project's own processes, and files that they have just written.
-    own = {"gpu_checks.processes", "distributed.other_machines", "run.heartbeat", "training.fused_adam"}
+    own = {"distributed.other_machines", "run.heartbeat", "training.fused_adam"}
     allowed = {"reader.system.untrusted_text", "reader.build", *(f"ernie_gram.{name}" for name in own)}
     parse = re.compile(r"\bjson\.loads?\(|\byaml\.(\w+_)?load\(")
     assert {module(path) for path in sources() if parse.search(path.read_text(encoding="utf-8"))} <= allowed

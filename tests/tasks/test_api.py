@@ -60,7 +60,7 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     x = paddle.to_tensor([3.0], stop_gradient=False)
     model = FineTuned.load(run)
     assert str(model.source) in repr(model)
-    assert TASKS[name].title in repr(model)
+    assert KNOWN[name].title in repr(model)
     assert len(repr(model)) < 80 + len(str(model.source))
     assert model.tokenizer.decode(model.tokenizer.encode("the cat").ids) == "the cat"
     y = x * x
