@@ -82,15 +82,19 @@ def test_a_given_peak_is_that_of_gpus_unless_the_device_is_a_cpu() -> None:
     assert memory("cpu") < memory("auto") == memory("gpu")
 
 
-def test_a_peak_that_is_not_given_is_measured(built: Path, tmp_path: Path) -> None:
-    done = preflight(*options(built, tmp_path / "run"), "--gpus=2", "--utilisation=0.25")
+def test_a_peak_that_is_not_given_is_measured_and_divided_among_processes_on_cpus(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ernie_gram.distributed import measure
+
+    monkeypatch.setattr(measure, "matmul_peak", lambda executor, precision: 4e12)
+    arguments = [*options(built, tmp_path / "run"), "--gpus=2", "--utilisation=0.25"]
+    done = preflight(*arguments)
     assert done.returncode == 0, done.stderr
-    # Both processes compute on the cores of this machine, so they need the memory of a CPU.
-    measured = re.search(r"measured ([\d.]+) TFLOP/s of each process", done.stdout)
-    step = re.search(r"step +[\d.]+ s at 25% of ([\d.]+) (T|G)FLOP/s, and the exchange: give --bandwidth", done.stdout)
-    assert measured
-    assert step
-    assert float(step[1]) / (1000 if step[2] == "G" else 1) == pytest.approx(float(measured[1]), rel=0.1)
+    assert "measured 2.000 TFLOP/s of each process" in done.stdout
+    assert re.search(r"step +[\d.]+ s at 25% of 2\.00 TFLOP/s, and the exchange: give --bandwidth", done.stdout)
+    given = preflight(*arguments, "--peak_tflops=2", "--trainer.device=cpu")
+    assert given.stdout.splitlines()[-7:] == done.stdout.splitlines()[-7:]
 
 
 def test_more_assumed_tokens_than_rows_of_the_embedding_are_refused(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import skips_updates
@@ -14,6 +13,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 
 if TYPE_CHECKING:
+    from ernie_gram.distributed.ranks import World
     from ernie_gram.training.program import Program
 
 
