@@ -1,80 +1,93 @@
 """Compiled functions of a part of the work, called for all parts, on several threads.
 
 Numba's own `parallel=True` optimises a loop alone, behind a wrapper and in its caller, which takes three to five times
-as long as compiling it once. Here, a single such loop calls every function by its address. The address knows no types:
-arguments are checked, and laid out as compiled code holds them.
+as long as compiling it once. Here, a single such loop calls every function by its address.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.np.numpy_support import as_dtype
+from numba.core.cgutils import alloca_once_value, create_struct_proxy, get_null_value
 
 from reader.system.compiled import numba
 
 Compute = Callable[[int, Any], None]
 vector, matrix = numba.float32[::1], numba.float32[:, ::1]
+_integer, _word = types.int64, ir.IntType(64)
 
 
 @numba.extending.intrinsic
-def _call(_: Any, address: int, part: int, given: int) -> Any:
-    """Call the function at an address."""
+def _call(_: Any, address: int, arguments: tuple[int, ...]) -> Any:
+    """Call the function of some integers at an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word = ir.IntType(64)
-        function = ir.FunctionType(ir.VoidType(), [word, word])
-        builder.call(builder.inttoptr(values[0], function.as_pointer()), values[1:])
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        function = ir.FunctionType(ir.VoidType(), [_word] * len(arguments))
+        values = [builder.extract_value(given[1], i) for i in range(len(arguments))]
+        builder.call(builder.inttoptr(given[0], function.as_pointer()), values)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64), generate
+    return types.void(_integer, types.UniTuple(_integer, len(arguments))), generate
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _call_for_all(address: int, parts: int, given: int) -> None:
+@numba.extending.intrinsic
+def _stored(_: Any, values: Any) -> Any:
+    """Return the address of a copy of a tuple, which lasts until the calling function returns.
+
+    Its arrays have no owner: otherwise all threads would update its reference count in every row.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        copy = given[0]
+        for i, kind in enumerate(values):
+            if isinstance(kind, types.Array):
+                array = create_struct_proxy(kind)(context, builder, builder.extract_value(copy, i))
+                array.meminfo = get_null_value(array.meminfo.type)
+                copy = builder.insert_value(copy, array._getvalue(), i)
+        return builder.ptrtoint(alloca_once_value(builder, copy), _word)
+
+    return _integer(values), generate
+
+
+def _for_all(compute: int, parts: int, arguments: int) -> None:
     for part in numba.prange(parts):
-        _call(address, numba.int64(part), given)
+        _call(compute, (numba.int64(part), arguments))
+
+
+@cache
+def _loop() -> Any:
+    return numba.cfunc(types.void(*[_integer] * 3), cache=True, parallel=True)(_for_all)
+
+
+def _start(loop: int, compute: int, parts: int, arguments: tuple[Any, ...]) -> None:
+    _call(loop, (compute, parts, _stored(arguments)))
 
 
 class InParts:
-    """A function to be called with arguments of fixed types, and then computed part by part in any order."""
+    """A function that is called with arguments of fixed types, and then computed part by part in any order."""
 
     def __init__(self, compute: Compute, count: Callable[..., int], kinds: tuple[Any, ...]) -> None:
-        """Compile `compute(part, given)` at the first call; see `in_parts`."""
-        self._compute, self._count, self._kinds = compute, count, kinds
+        """See `in_parts`. Nothing is compiled before the first call."""
+        self._compute, self._count, self._kinds = compute, count, types.Tuple(kinds)
         self.__doc__ = compute.__doc__
-        # Of Python's struct: as C lays out the members, which for an array are those of Numba's own structure.
-        self._layout = "".join(f"{5 + 2 * kind.ndim}q" if _is_array(kind) else as_dtype(kind).char for kind in kinds)
-        self._arrays = [(as_dtype(kind.dtype), kind.ndim) if _is_array(kind) else None for kind in kinds]
 
     @cached_property
-    def _compiled(self) -> Any:
-        signature = types.void(types.int64, types.CPointer(types.Tuple(self._kinds)))
-        return numba.cfunc(signature, cache=True, error_model="numpy")(self._compute)
+    def _compiled(self) -> tuple[Any, Any]:
+        signature = types.void(_integer, types.CPointer(self._kinds))
+        starts = types.void(*[_integer] * 3, self._kinds)
+        return (
+            numba.njit(starts, cache=True, nogil=True)(_start),
+            numba.cfunc(signature, cache=True, error_model="numpy")(self._compute),
+        )
 
     def __call__(self, *arguments: Any) -> None:
-        """Compute all parts. Raises TypeError if an argument is not of the declared type."""
-        members: list[float] = []
-        for array, argument in zip(self._arrays, arguments, strict=True):
-            if array is None:
-                members.append(argument)
-                continue
-            if (argument.dtype, argument.ndim) != array or not argument.flags.c_contiguous:
-                raise TypeError(f"{self._compute.__name__}: an array of {argument.dtype} {argument.shape}, not {array}")
-            address = argument.__array_interface__["data"][0]
-            members += (0, 0, argument.size, argument.itemsize, address, *argument.shape, *argument.strides)
-        given = np.frombuffer(struct.pack(self._layout, *members), np.uint8)
-        _call_for_all(self._compiled.address, self._count(*arguments), given.ctypes.data)
-
-
-def _is_array(kind: Any) -> bool:
-    return isinstance(kind, types.Array)
+        """Compute all parts. Raises TypeError if the arguments are not of the declared types."""
+        start, compute = self._compiled
+        start(_loop().address, compute.address, self._count(*arguments), arguments)
 
 
 def in_parts(count: Callable[..., int], *kinds: Any) -> Callable[[Compute], InParts]:
@@ -82,6 +95,6 @@ def in_parts(count: Callable[..., int], *kinds: Any) -> Callable[[Compute], InPa
 
     Args:
         count: returns the number of parts, given the arguments. It must not depend on the number of threads.
-        kinds: Numba's types of the arguments: arrays in the order of C, or numbers.
+        kinds: Numba's types of the arguments: numbers, or arrays in the order of C.
     """
     return lambda compute: InParts(compute, count, kinds)

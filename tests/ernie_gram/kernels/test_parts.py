@@ -1,0 +1,39 @@
+"""Functions that are compiled once and called for all parts."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.kernels.parts import in_parts, matrix, vector
+from reader.system.compiled import numba
+
+
+@in_parts(lambda rows, *_: len(rows), matrix, numba.float32, numba.int64, vector)
+def weighted_sums(part: int, given: Any) -> None:
+    rows, weight, first, out = given[0]
+    out[part] += weight * rows[part, first:].sum()
+
+
+def test_every_part_is_computed_once() -> None:
+    rows, out = np.arange(300, dtype=np.float32).reshape(100, 3), np.ones(100, np.float32)
+    owners = sys.getrefcount(rows)
+    weighted_sums(rows, np.float32(0.5), 1, out)
+    assert np.array_equal(out, 1 + rows[:, 1:].sum(1) / 2)
+    weighted_sums(rows[:0], 0.5, 1, out)
+    assert out[0] == 1 + (1 + 2) / 2
+    assert sys.getrefcount(rows) == owners
+
+
+ROWS = np.zeros((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "rows", [ROWS.astype(np.float64), ROWS[:, :2], ROWS.T, ROWS[0]], ids=["dtype", "steps", "order", "axes"]
+)
+def test_arrays_of_another_type_are_refused(rows: np.ndarray) -> None:
+    with pytest.raises(TypeError):
+        weighted_sums(rows, 0.5, 0, np.zeros(3, np.float32))
