@@ -78,6 +78,8 @@ $(READY): setup.py
 		{ echo "error: .venv has $(OTHER), not the package for EXTRAS=$(EXTRAS); remove the folder .venv" >&2; exit 1; }
 	$(PYTHON) -m venv $$([ -e .venv/bin/python ] || echo --clear) .venv
 	$(BIN)/pip install -qq --disable-pip-version-check -e '.[$(EXTRAS)]'
+	@echo "compiling kernels for this processor, once (half a minute)"
+	@.ci/compile >/dev/null 2>&1 || echo "not compiled; each command compiles what it needs when it is first run"
 	touch $@
 
 .venv/ready-spark: $(READY)

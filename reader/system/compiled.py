@@ -10,6 +10,29 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numba as numba
+from numba.core import event
+
+from reader.system.console import write_or_drop
+from reader.system.progress import is_shown
+
+COMPILES = "numba:compile"  # Numba's name of the event; reading a function from the cache is none
+
+
+class _Teller(event.Listener):
+    """Tells the user of a command once why it takes its time."""
+
+    is_silent = False
+
+    def on_start(self, event: event.Event) -> None:
+        if is_shown() and not self.is_silent:
+            self.is_silent = True
+            write_or_drop(sys.stderr, "compiling kernels for this processor, once\n")
+
+    def on_end(self, event: event.Event) -> None:
+        """Do nothing; Numba asks for this method."""
+
+
+event.register(COMPILES, _Teller())
 
 
 def cache_folder(preferred: Path) -> str:

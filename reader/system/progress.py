@@ -197,6 +197,11 @@ def show_progress() -> None:
     _display.is_hidden = _is_disabled()
 
 
+def is_shown() -> bool:
+    """Return whether this process tells the user what it does."""
+    return not _display.is_hidden
+
+
 def hide_progress() -> None:
     """Show no progress in this process from now on. All processes of a job but the first call this."""
     with _display.lock:

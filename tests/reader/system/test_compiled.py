@@ -42,7 +42,7 @@ def test_the_folder_depends_on_the_sources(tmp_path: Path) -> None:
     With a shared cache folder, a function compiled with an old hash would then look in the wrong slots.
     """
     (tmp_path / "reader" / "system").mkdir(parents=True)
-    for name in ("__init__.py", "system/__init__.py", "system/compiled.py"):
+    for name in ("__init__.py", *(f"system/{module}.py" for module in ("__init__", "compiled", "console", "progress"))):
         (tmp_path / "reader" / name).write_bytes((ROOT / "reader" / name).read_bytes())
     folders = []
     for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
@@ -53,3 +53,18 @@ def test_the_folder_depends_on_the_sources(tmp_path: Path) -> None:
         folders.append(Path(shown.stdout.strip()))
     assert folders[0] == folders[2] != folders[1]
     assert folders[0].parent == tmp_path / "reader" / "__pycache__"
+
+
+def test_a_command_says_once_that_it_compiles(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        import numpy as np
+        from reader.batches.sampler import mix_bits, permute
+        from reader.system.progress import show_progress
+        if sys.argv[1] == "command":
+            show_progress()
+        mix_bits(np.uint64(1)), permute(1, 5, 1, 0)
+    """
+    told = [python("-c", code, how, NUMBA_CACHE_DIR=str(tmp_path / cache), TQDM_DISABLE="0").stderr.splitlines()
+            for how, cache in (("program", "1"), ("command", "2"), ("command", "2"))]  # fmt: skip
+    assert list(map(len, told)) == [0, 1, 0]
