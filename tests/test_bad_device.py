@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ernie_gram import preflight, pretrain
-from tasks import finetune, predict, sweep
+from tasks import finetune, predict
 from tasks.registry import TASKS
 from tests.support import pretended_gpu, runs, tiny_task
 from tests.support.commands import assert_one_line_error, call
@@ -30,11 +30,6 @@ def finetuning(built: Path, task: Path, folder: Path) -> list[str]:
     return tiny_task.options(task, folder / "run")
 
 
-def sweep_of(built: Path, task: Path, folder: Path) -> list[str]:
-    paths = [str(task / "data" / "task.yaml"), str(task / "model"), "--data", str(task / "data")]
-    return [*paths, "--output", str(folder / "sweep"), *tiny_task.SETTINGS]
-
-
 @pytest.mark.parametrize(
     ("main", "arguments", "more"),
     [
@@ -43,9 +38,8 @@ def sweep_of(built: Path, task: Path, folder: Path) -> list[str]:
         (preflight.main, pretraining, ["--bandwidth=1GB"]),
         (finetune.main, finetuning, []),
         (finetune.main, finetuning, ["--check"]),
-        (sweep.main, sweep_of, []),
     ],
-    ids=["pretrain", "pretrain --check", "preflight", "finetune", "finetune --check", "sweep"],
+    ids=["pretrain", "pretrain --check", "preflight", "finetune", "finetune --check"],
 )
 def test_a_device_that_lacks_what_a_run_needs_is_refused(
     built: Path,
@@ -64,16 +58,13 @@ def test_a_device_that_lacks_what_a_run_needs_is_refused(
     refused(NO_GPU, "--trainer.device=gpu")
     if arguments is pretraining:
         refused("optimizer.precision: float16 needs a GPU", "--optimizer.precision=float16")
-    # Experiments ask another process, which pretends too.
+    # The launcher asks another process, which pretends too.
     for name, value in pretended_gpu.environment(2, "7.5").items():
         monkeypatch.setenv(name, value)
     pretended_gpu.pretend(2, (7, 5), monkeypatch.setattr)
     refused(NO_BFLOAT16, "--optimizer.precision=bfloat16")
-    if arguments is sweep_of:
-        refused("NPROC: 3 processes on this machine, but Paddle sees 2 GPUs", "--processes", 3)
-    else:
-        monkeypatch.setenv("FLAGS_selected_gpus", "2")
-        refused("FLAGS_selected_gpus: GPU 2 asked for, but Paddle sees 2 GPUs", "--trainer.device=gpu")
+    monkeypatch.setenv("FLAGS_selected_gpus", "2")
+    refused("FLAGS_selected_gpus: GPU 2 asked for, but Paddle sees 2 GPUs", "--trainer.device=gpu")
 
 
 def test_prediction_on_a_device_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
