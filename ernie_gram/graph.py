@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import paddle
-from paddle.base import framework
-from paddle.pir import Value
 
-from ernie_gram.distributed.device import RUN_IN_ORDER, on_cpu
+from ernie_gram.distributed.device import on_cpu
+from ernie_gram.paddle_private import RUN_IN_ORDER, Value, dynamic_guard, static_guard
 
 
 class _Casts:
@@ -91,7 +90,7 @@ def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
 
     A size that was computed on a GPU would be copied from there, and the host would wait for it.
     """
-    number = paddle._C_ops.full([], divisor, paddle.int64, paddle.CPUPlace())
+    number = paddle.full([], divisor, "int64", device=paddle.CPUPlace())
     return (number - size % number) % number
 
 
@@ -178,7 +177,7 @@ def dynamic_mode() -> Iterator[None]:
     if paddle.in_dynamic_mode():
         yield
     else:
-        with paddle.base.dygraph.guard():
+        with dynamic_guard():
             yield
 
 
@@ -192,7 +191,7 @@ def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
     flags = paddle.get_flags(list(RUN_IN_ORDER))
     paddle.set_flags(RUN_IN_ORDER)
     try:
-        with framework._dygraph_guard(None), paddle.static.scope_guard(scope):
+        with static_guard(), paddle.static.scope_guard(scope):
             yield
     finally:
         paddle.set_flags(flags)

@@ -75,11 +75,40 @@ def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_pa
             assert "paddle.distributed" not in imports(path), path
             assert "CUDAPlace" not in text, path
             assert "set_device" not in text, path
-        if name == "ernie_gram.training.variables":
-            # The moments of AdamW, which programs hold as parameters that are not trained.
+        if name == "ernie_gram.paddle_private":
+            # For the moments of AdamW, which programs hold as parameters that are not trained.
             assert len(re.findall(r"create_parameter\(.*trainable=False\)", text)) == text.count("create_parameter(")
         elif name != "ernie_gram.model.layers":
             assert "create_parameter" not in text, path
+
+
+# Undocumented modules and settings of Paddle, and names with an underscore of objects other than self; in a module that
+# imports Paddle, they may be Paddle's. `os._exit`, and `_replace` of named tuples, are documented.
+PRIVATE = re.compile(
+    r"_C_ops|libpaddle|PD_Register|FLAGS_|\bpaddle\.(?:base|pir|framework)\b|\bfrom paddle\b[^\n]* import [^\n]*\b_\w+"
+    r"|\b(?!self\b|cls\b|os\b)\w+(?:\(\))?\._(?!replace\b)[a-zA-Z]\w*"
+)
+
+
+def test_private_names_of_paddle_stand_in_one_module() -> None:
+    for path in sources():
+        name, text = module(path), path.read_text(encoding="utf-8")
+        if name != "ernie_gram.paddle_private" and any(need.split(".")[0] == "paddle" for need in imports(path)):
+            assert PRIVATE.search(text) is None, path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("paddle._C_ops.add_(x, y)", "from paddle.base import core", "from paddle.base.libpaddle import pir"),
+        *("paddle.pir.set_insertion_point(x)", "from paddle.pir import Value", 'paddle.set_flags({"FLAGS_x": 1})'),
+        *("from paddle.nn.clip import _norm", "collective._set_store(x)", "x.get_tensor()._set_dims(y)"),
+    ],
+)
+def test_a_private_name_is_found(line: str) -> None:
+    assert PRIVATE.search(line)
+    for allowed in ("self._x, cls._y, os._exit(1), x._replace(y=1)", "from paddle import Tensor", "paddle.nn.Layer"):
+        assert not PRIVATE.search(allowed)
 
 
 def test_files_of_unknown_origin_are_parsed_in_one_module() -> None:

@@ -16,19 +16,12 @@ from ernie_gram.distributed.processor import OneDnnKernels, onednn_kernels, proc
 from reader.errors import InputError
 
 if TYPE_CHECKING:
-    import paddle
+    from ernie_gram.paddle_private import Place
 
 # The first compute capability with bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
 MEMORY_EFFICIENT = "memory_efficient"
-_place: paddle.base.core.Place | None = None
-# The variable in which Paddle's launcher tells a rank the number of its GPU.
-_SELECTED_GPUS = "FLAGS_selected_gpus"
-# Run the operations of a static program one by one, in its order. Otherwise operations that draw random numbers would
-# run in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
-# would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but visits
-# the operations breadth first.)
-RUN_IN_ORDER = {"FLAGS_enable_pir_in_executor_trace_run": True}
+_place: Place | None = None
 
 
 def check_device(
@@ -63,11 +56,13 @@ def check_device(
             f"NPROC: {processes} processes on this machine, but {seen}; start at most {gpus}, make more GPUs visible, "
             f"or set {key} to cpu"
         )
-    number = gpu_number()
-    if number >= gpus:
-        raise InputError(f"{_SELECTED_GPUS}: GPU {number} asked for, but {seen}, numbered from 0; use another number")
     from paddle.device import cuda
 
+    from ernie_gram.paddle_private import SELECTED_GPUS
+
+    number = gpu_number()
+    if number >= gpus:
+        raise InputError(f"{SELECTED_GPUS}: GPU {number} asked for, but {seen}, numbered from 0; use another number")
     if precision == "bfloat16" and (capability := cuda.get_device_capability(number)) < BFLOAT16_CAPABILITY:
         raise InputError(
             f"{precision_key}: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
@@ -114,10 +109,12 @@ def is_gpu_package() -> bool:
 
 def gpu_number() -> int:
     """Return the number of this rank's GPU among those that Paddle sees; Paddle's launcher assigns one to each rank."""
-    return int(os.environ.get(_SELECTED_GPUS, "0").split(",")[0])
+    from ernie_gram.paddle_private import SELECTED_GPUS
+
+    return int(os.environ.get(SELECTED_GPUS, "0").split(",")[0])
 
 
-def use_device(use_gpu: bool) -> paddle.base.core.Place:
+def use_device(use_gpu: bool) -> Place:
     """Make the GPU of this rank, or the CPU, Paddle's device; return its place, which `current_place` returns too."""
     global _place
     import paddle
@@ -128,12 +125,11 @@ def use_device(use_gpu: bool) -> paddle.base.core.Place:
     return _place
 
 
-def current_place() -> paddle.base.core.Place:
+def current_place() -> Place:
     """Return the place of the device that this process uses; with the Python API, the device is the caller's."""
-    import paddle
+    from ernie_gram.paddle_private import expected_place
 
-    # Paddle's own function without the last underscore returns no device in static mode.
-    return _place or paddle.base.framework._current_expected_place_()
+    return _place or expected_place()
 
 
 def on_cpu() -> bool:
@@ -143,9 +139,9 @@ def on_cpu() -> bool:
 
 def cpu_kernels() -> OneDnnKernels:
     """Return what oneDNN computes on this processor with the installed Paddle; imports Paddle."""
-    import paddle
+    from ernie_gram.paddle_private import has_onednn
 
-    if paddle.base.core.is_compiled_with_onednn():
+    if has_onednn():
         return onednn_kernels()
     return OneDnnKernels((), "this Paddle has no oneDNN")
 
@@ -158,7 +154,7 @@ def kernels_used(precision: str) -> list[str]:
     return [f"kernels  compiled here, {cpu_kernels()}, else Paddle's ({processor}); matrix products in {precision}"]
 
 
-def inference_place(device: str = "auto") -> paddle.base.core.Place:
+def inference_place(device: str = "auto") -> Place:
     """Return the place for running an exported program: "cpu", or "auto" for a GPU if there is one.
 
     Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
@@ -170,11 +166,10 @@ def inference_place(device: str = "auto") -> paddle.base.core.Place:
 
 
 def _has_kernel(name: str) -> bool:
-    import paddle
+    from ernie_gram.paddle_private import registered_kernels
 
-    # On a CPU, entries without a kernel may be among them (kernels/registered.py).
-    kernels = paddle.base.core._get_registered_phi_kernels("all").get(name, ())
-    return any(kernel.startswith("(GPU") for kernel in kernels)
+    # On a CPU, entries without a kernel may be among them (`register_placeholders`).
+    return any(kernel.startswith("(GPU") for kernel in registered_kernels(name))
 
 
 def _why_no_gpu() -> str:

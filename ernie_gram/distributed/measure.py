@@ -12,6 +12,7 @@ import paddle
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.ranks import World
 from ernie_gram.kernels.selection import use_kernels
+from ernie_gram.paddle_private import host_peak
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072
@@ -68,8 +69,8 @@ def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Progra
 def allocated_peak(world: World) -> int:
     """Return the largest number of bytes that Paddle has allocated at one time on this process's device."""
     if world.place.is_gpu_place():
-        return int(paddle.device.cuda.max_memory_allocated(world.place.get_device_id()))
-    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
+        return int(paddle.device.cuda.max_memory_allocated(world.place))
+    return host_peak()
 
 
 def process_peak() -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import paddle
+    from ernie_gram.paddle_private import Place
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class World:
 
     rank: int
     size: int
-    place: paddle.base.core.Place
+    place: Place
 
     @property
     def is_first(self) -> bool:

@@ -14,6 +14,7 @@ from math import prod
 import paddle
 
 from ernie_gram.distributed.buckets import is_summed_by_row
+from ernie_gram.paddle_private import add_rows_, set_rows_
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,7 @@ class Lookups:
         Returns both.
         """
         ones = paddle.ones_like(self.rows).astype("float32")
-        return (
-            paddle._C_ops.index_add_(table, self.rows, self.gradients, 0),
-            paddle._C_ops.index_add_(counts, self.rows, ones, 0),
-        )
+        return add_rows_(table, self.rows, self.gradients), add_rows_(counts, self.rows, ones)
 
     def by_row(self) -> RowGradient:
         """Return the sums by row."""
@@ -80,7 +78,7 @@ class RowGradient:
 
     def replace(self, values: paddle.Tensor) -> RowGradient:
         """Set `rows` of the gradient in place to `values`, float32 [R, E], which are equal where a row is repeated."""
-        table = paddle._C_ops.scatter_(self.table, self.rows, values, True)
+        table = set_rows_(self.table, self.rows, values)
         return RowGradient(table, self.counts, self.rows, self.repeats)
 
 

@@ -16,6 +16,7 @@ from paddle.distributed.launch.main import launch
 
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
+from ernie_gram.paddle_private import process_of, replace_collective_controller
 from reader.commands import INTERRUPTED
 from reader.errors import InputError, InUseError, exit_status, print_error
 from reader.system.console import write_or_drop
@@ -94,7 +95,7 @@ class WatchedController(controllers.CollectiveController):
         ranks = [
             Rank(
                 int(container.env["PADDLE_TRAINER_ID"]),
-                container._proc._proc,
+                process_of(container),
                 Path(container.outfile),
                 start,
                 Path(container.env["ERNIE_GRAM_HEARTBEAT"]),
@@ -140,9 +141,7 @@ def launch_watched() -> None:
     """Run Paddle's launcher, and end this process; `sys.argv` has the launcher's options."""
     # The launchers of several machines reach each other directly. With a proxy, they would wait for ever.
     os.environ["no_proxy"] = "*"
-    # Private: Paddle's launcher knows no other way to replace a controller (3.3.1).
-    found = controllers._controllers
-    found[found.index(controllers.CollectiveController)] = WatchedController
+    replace_collective_controller(WatchedController)
     status: object = 1
     try:
         launch()

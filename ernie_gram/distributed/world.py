@@ -14,17 +14,13 @@ import os
 import signal
 import socket
 import sys
-from typing import TYPE_CHECKING
 
-from ernie_gram.distributed.device import RUN_IN_ORDER, check_device, use_device
+from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.distributed.ranks import World as World
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import hide_progress
-
-if TYPE_CHECKING:
-    import paddle
 
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
@@ -33,7 +29,7 @@ HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
 _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 
 # The store of the second group. It is needed as long as the process runs.
-_second_store: paddle.base.core.TCPStore | None = None
+_second_store: object = None
 _PORT_KEY = "port of the second store"
 STORE_SECONDS = 900  # Paddle's own limit for its first store
 
@@ -55,6 +51,8 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
     Raises InputError as `check_device` does.
     """
     paddle = load_paddle()
+    from ernie_gram.paddle_private import RUN_IN_ORDER
+
     use_gpu = check_device(device, precision, attention=attention)
     place = use_device(use_gpu)
     paddle.set_flags(RUN_IN_ORDER)
@@ -84,16 +82,16 @@ def _connect_first_group() -> None:
     """
     global _second_store
     import paddle
-    from paddle.distributed import collective
+
+    from ernie_gram.paddle_private import first_store, use_new_store
 
     paddle.distributed.init_parallel_env()
-    first_store = paddle.base.core.create_or_get_global_tcp_store()
+    store = first_store()
     host = paddle.distributed.ParallelEnv().trainer_endpoints[0].rsplit(":", 1)[0]
     if RANK == 0:
-        first_store.set(_PORT_KEY, str(_free_port()))
-    port = int(first_store.get(_PORT_KEY))
-    _second_store = paddle.base.core.TCPStore(host, port, RANK == 0, WORLD_SIZE, STORE_SECONDS)
-    collective._set_default_store(_second_store)
+        store.set(_PORT_KEY, str(_free_port()))
+    port = int(store.get(_PORT_KEY))
+    _second_store = use_new_store(host, port, RANK == 0, WORLD_SIZE, STORE_SECONDS)
 
 
 def _free_port() -> int:

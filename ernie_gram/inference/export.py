@@ -23,6 +23,7 @@ from ernie_gram.inference.description import (
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
+from ernie_gram.paddle_private import Place
 from ernie_gram.run.checkpoint import write_checksums
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import set_parameters
@@ -70,7 +71,7 @@ def export_program(
     fetches: Mapping[str, str],
     max_tokens: int,
     segmenter: str,
-    place: paddle.base.core.Place,
+    place: Place,
     task: dict[str, Any] | None = None,
     lexicon: Lexicon | None = None,
     further: Mapping[str, bytes] | None = None,

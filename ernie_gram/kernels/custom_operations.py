@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import paddle
 from paddle import Tensor
-from paddle.pir import Value
-from paddle.static import MetaTensor
 
 from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
+from ernie_gram.paddle_private import MetaTensor, Value, run_python
 from reader.commands import interrupts_handled_by
 from reader.system.compiled import numba
 
@@ -63,11 +62,8 @@ def add_operation(
         compute: called with the inputs and the settings.
     """
     given = tuple(i for i, value in enumerate(inputs) if value is not None)
-    return paddle._C_ops._run_python_op(
-        *(value for value in inputs if value is not None),
-        **_definition(name, compute, len(inputs), given, results, settings),
-        inplace_map={},
-    )
+    definition = _definition(name, compute, len(inputs), given, results, settings)
+    return run_python([value for value in inputs if value is not None], definition)
 
 
 @cache

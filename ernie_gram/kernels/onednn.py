@@ -12,18 +12,25 @@ from collections.abc import Collection
 from functools import cache
 
 import paddle
-from paddle.base.libpaddle import pir
-from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
 from ernie_gram.distributed.processor import ONEDNN_SETTING
 from ernie_gram.graph import CONSTANTS
+from ernie_gram.paddle_private import (
+    Block,
+    IrMapping,
+    Operation,
+    Value,
+    clone,
+    insert_at_end,
+    insert_before,
+    run_pass,
+)
 from reader.errors import InputError
 
 _PASS, _FROM, _TO = "onednn_placement_pass", "pd_op.", "onednn_op."
 _MATMUL, _MATMUL_GRAD = "pd_op.matmul", "pd_op.matmul_grad"
 # Boolean attribute of the casts and products that `_round_factors` makes.
 _ROUNDED = "rounded_product"
-_CLONE = CloneOptions(False, True, True)
 # A product with a dimension up to this size is memory-bound: rounding its factors takes longer than it saves.
 SMALL = 32
 
@@ -49,7 +56,7 @@ def use_onednn(
         names = {_FROM + kind for kind in kinds}
         chosen = [op for op in block.ops if op.has_attr(_ROUNDED) or (op.name() in names and _is_movable(op, kept))]
         moved = _move(chosen)
-    paddle.pir.set_insertion_point_to_block_end(block)
+    insert_at_end(block)
     return moved
 
 
@@ -67,17 +74,17 @@ def _marked(result: Value) -> Value:
     return result
 
 
-def _round_factors(block: paddle.pir.Block, kept: Collection[int]) -> None:
+def _round_factors(block: Block, kept: Collection[int]) -> None:
     """Replace large float32 products and their gradients by products of bfloat16 factors."""
     # ID of a value -> the value rounded to bfloat16, once, before its first use in a product.
     rounded: dict[int, Value] = {}
     for operation in block.ops:
         if operation.name() not in (_MATMUL, _MATMUL_GRAD) or not _is_large(operation, kept):
             continue
-        paddle.pir.set_insertion_point(operation)
+        insert_before(operation)
         for value in operation.operands_source():
             if value.id not in rounded:
-                rounded[value.id] = _marked(paddle._C_ops.cast(value, paddle.bfloat16))
+                rounded[value.id] = _marked(paddle.cast(value, paddle.bfloat16))
         x, y, *out = (rounded[value.id] for value in operation.operands_source())
         transposed = operation.attrs()["transpose_x"], operation.attrs()["transpose_y"]
         if operation.name() == _MATMUL:
@@ -108,7 +115,7 @@ def _is_large(operation: Operation, kept: Collection[int]) -> bool:
 
 
 def _product(x: Value, y: Value, transpose_x: bool, transpose_y: bool) -> Value:
-    return _marked(paddle._C_ops.matmul(x, y, transpose_x, transpose_y))
+    return _marked(paddle.matmul(x, y, transpose_x, transpose_y))
 
 
 def _gradients(
@@ -123,7 +130,7 @@ def _gradients(
     if wanted[1]:
         if len(y.shape) < len(x.shape):
             # [B, L, K] x [K, N]: one product over all rows. oneDNN's own gradient is summed by a slow kernel.
-            x, out = (paddle._C_ops.flatten(rows, 0, len(rows.shape) - 2) for rows in (x, out))
+            x, out = (paddle.flatten(rows, 0, len(rows.shape) - 2) for rows in (x, out))
         gradient_y = _product(out, x, True, transpose_x) if transpose_y else _product(x, out, not transpose_x, False)
     return [gradient_x, gradient_y]
 
@@ -134,9 +141,7 @@ def _move(operations: list[Operation]) -> int:
         return 0
     _register_onednn()
     copy = _copies(operations)
-    manager = pir.PassManager()
-    manager.add_pass(_PASS, {})
-    manager.run(copy)
+    run_pass(copy, _PASS)
     names = {operation.name().replace(_FROM, _TO) for operation in operations}
     placed = [operation for operation in copy.global_block().ops if operation.name() in names]
     if len(placed) != len(operations):
@@ -167,10 +172,10 @@ def _copies(operations: list[Operation]) -> paddle.static.Program:
                 source = value.get_defining_op()
                 if source.name() in CONSTANTS:
                     # An operation of oneDNN has them as attributes.
-                    source.clone(mapping, _CLONE)
+                    clone(source, mapping)
                 else:
                     mapping.add(value, paddle.static.data(f"x{index}_{number}", value.shape, value.dtype))
-            operation.clone(mapping, _CLONE)
+            clone(operation, mapping)
     return copy
 
 
@@ -184,8 +189,8 @@ def _replace(operation: Operation, template: Operation) -> None:
         template.set_bool_attr("is_test", False)
     if operation.name() == _MATMUL:
         template.set_bool_attr("force_fp32_output", True)
-    paddle.pir.set_insertion_point(operation)
-    for old, new in zip(operation.results(), template.clone(mapping, _CLONE).results(), strict=True):
+    insert_before(operation)
+    for old, new in zip(operation.results(), clone(template, mapping).results(), strict=True):
         new.set_type(old.type())
         old.replace_all_uses_with(new)
     operation.erase()

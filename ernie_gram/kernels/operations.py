@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle import Tensor
-from paddle.pir import Value
 
 from ernie_gram.kernels import attention as compiled_attention
 from ernie_gram.kernels import biases, blas, compiled
 from ernie_gram.kernels.custom_operations import Result, add_operation
+from ernie_gram.paddle_private import Value, in_memory_of
 
 _BITS = 16
 
@@ -228,12 +228,7 @@ def _result(x: Tensor, in_place: bool) -> Tensor:
 
     It is never x itself: x may have oneDNN's layout, and Paddle would assume it for later results too.
     """
-    if not in_place:
-        return _empty(x.shape)
-    out = _empty([0])
-    x._share_buffer_to(out)
-    out.get_tensor()._set_dims(x.shape)
-    return out
+    return in_memory_of(x) if in_place else _empty(x.shape)
 
 
 def _bound(rate: float) -> int:

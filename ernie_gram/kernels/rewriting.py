@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import paddle
-from paddle.pir import Operation, Value
 
 from ernie_gram.graph import ATTENTION, LAYER
 from ernie_gram.kernels import operations
+from ernie_gram.paddle_private import Operation, Value, insert_at_end, insert_before, random_integers
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 # Operations whose results have memory of their own.
@@ -43,9 +43,9 @@ def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
         for rewrites in _STAGES:
             for operation in [each for each in block.ops if each.name() in rewrites]:
                 if operation.result(0).dtype == paddle.float32 and not _is_kept(operation, kept):
-                    paddle.pir.set_insertion_point(operation)
+                    insert_before(operation)
                     rewrites[operation.name()](operation, kept)
-    paddle.pir.set_insertion_point_to_block_end(block)
+    insert_at_end(block)
     left = [operation.name() for operation in block.ops if operation.name().startswith(ATTENTION)]
     assert not left, f"no kernel for {left}: results of attention cannot be fetched"
 
@@ -100,7 +100,7 @@ def _attention_gradient(
     of_query, _, _, of_bias = operation.results()
     (combination,) = of_query.all_used_ops()
     (stack,) = combination.result(0).all_used_ops()
-    paddle.pir.set_insertion_point(operation)
+    insert_before(operation)
     of_all, *of_given = operations.attention_backward(
         gradient, out, log_sums, _together(parts), _given(bias), *settings, wants_bias=of_bias.initialized()
     )
@@ -276,7 +276,7 @@ def _is_ones(value: Value) -> bool:
 
 def _key() -> Value:
     """Return the key of a dropout mask, int32 [2], drawn in each step."""
-    return paddle._C_ops.randint(_LEAST, _MOST, [2], paddle.int32, paddle.CPUPlace())
+    return random_integers(_LEAST, _MOST, 2)
 
 
 def _rate(dropout: Operation) -> float:

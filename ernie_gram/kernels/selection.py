@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from functools import cache
 
 import paddle
-from paddle.pir import Value
 
 from ernie_gram.distributed.device import cpu_kernels, on_cpu
 from ernie_gram.kernels import blas
 from ernie_gram.kernels.onednn import use_onednn
-from ernie_gram.kernels.registered import FLOAT32, register_placeholders
 from ernie_gram.kernels.rewriting import use_compiled
+from ernie_gram.paddle_private import FLOAT32, Value, register_placeholders
 from reader.errors import InputError
 
 

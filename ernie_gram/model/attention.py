@@ -21,6 +21,7 @@ from ernie_gram.model.exact_relative_position import MASKED_SCORE
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
 from ernie_gram.model.sequences import Places
+from ernie_gram.paddle_private import memory_efficient_attention
 
 # Memory-efficient attention reads the bias in vectors of this many numbers.
 KEYS_MULTIPLE = 8
@@ -147,11 +148,9 @@ class Attention(nn.Layer):
         """
         bias, rate = stream.bias, self.dropout if self.training else 0.0
         starts, lengths = (stream.places.starts, stream.places.lengths) if stream.places else (None, None)
-        attended, _, _ = paddle._C_ops.memory_efficient_attention(
-            *(*own.by_slot, None if bias is None else for_product(bias), starts, None, None, lengths, -1, -1),
-            *(False, rate, self.scale, not self.training),
-        )
-        return attended
+        added = None if bias is None else for_product(bias)
+        settings = (rate, self.scale, not self.training)
+        return memory_efficient_attention(own.by_slot, added, starts, lengths, *settings)
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         # For scores in half precision, Paddle's GPU kernel computes in float32.

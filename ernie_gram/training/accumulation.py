@@ -17,12 +17,13 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
+from ernie_gram.paddle_private import add_
 from ernie_gram.training.config import OptimizerConfig, skips_updates
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
 from ernie_gram.training.step_values import LastStep, read_step_values
-from ernie_gram.training.variables import add_in_place, set_to_zero, shared, zeros
+from ernie_gram.training.variables import set_to_zero, shared, zeros
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
 
@@ -112,13 +113,13 @@ def build_accumulation(
         pairs, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
         by_row = {parameter.name for parameter, gradient in pairs if isinstance(gradient, Lookups)}
-        add_in_place(zeros(SHARES, [1 + len(terms)]), shares)
+        add_(zeros(SHARES, [1 + len(terms)]), shares)
         for parameter, gradient in pairs:
             name, total = parameter.name, zeros(_sum_of(parameter.name), shapes[parameter.name])
             if isinstance(gradient, Lookups):
                 gradient.add_to(total, zeros(_counts_of(name), shapes[name][:1]))
             else:
-                add_in_place(total, gradient)
+                add_(total, gradient)
         accumulating = opened.finish({})
     with open_program([]) as opened:
         guard = UpdateGuard(settings, is_made_elsewhere=True) if skips else None

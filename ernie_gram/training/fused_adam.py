@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import paddle
-from paddle.base import core
-from paddle.pir import CloneOptions, IrMapping
+
+from ernie_gram.paddle_private import IrMapping, clone, combine, merged_adam_, read_program, write_program
 
 # Numbers that a block of a GPU updates at a time: the value in Paddle's own tests of the operation.
 CHUNK_SIZE = 1 << 16
@@ -42,7 +42,6 @@ def fused_adam_(
         skip: bool [1] on the host, whether to change nothing; None for never.
         weight_decay: decoupled decay, a factor of learning_rate x parameter.
     """
-    combine = paddle._C_ops.builtin_combine
     count = len(parameters)
     inputs = [
         *(combine(parameters), combine(gradients), learning_rate, combine(moments1), combine(moments2), None),
@@ -58,7 +57,7 @@ def fused_adam_(
     for source, value in zip(template.operands_source(), inputs, strict=True):
         if value is not None:
             mapping.add(source, value)
-    template.clone(mapping, CloneOptions(False, True, True))
+    clone(template, mapping)
 
 
 def _program(shapes: list[list[int]], can_skip: bool, attributes: dict[str, float]) -> paddle.static.Program:
@@ -74,15 +73,12 @@ def _program(shapes: list[list[int]], can_skip: bool, attributes: dict[str, floa
         lists = [tensors(name) for name in ("parameter", "gradient", "moment1", "moment2")]
         ones = [one] * len(shapes)
         # The same tensors in another operation, which has such a function.
-        paddle._C_ops.merged_adam_(
-            *(lists[0], lists[1], ones, lists[2], lists[3], None, ones, ones, None),
-            *(0.0, 0.0, 0.0, False, True, False),
-        )
+        merged_adam_(*lists[:2], ones, *lists[2:], ones)
     operations = program.global_block().ops
     ids = {op.attrs()["name"]: index for index, op in enumerate(operations, 1) if op.name() == "pd_op.data"}
     with TemporaryDirectory() as folder:
         path = str(Path(folder) / "program.json")
-        core.serialize_pir_program(program, path)
+        write_program(program, path)
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         node = _find(content, "1.merged_adam_")
         assert node is not None
@@ -97,9 +93,7 @@ def _program(shapes: list[list[int]], can_skip: bool, attributes: dict[str, floa
             _attribute("use_adamw", "0.a_bool", True),
         ]
         Path(path).write_text(json.dumps(content), encoding="utf-8")
-        read = paddle.static.Program()
-        core.deserialize_pir_program(path, read)
-    return read
+        return read_program(path)
 
 
 def _attribute(name: str, kind: str, value: object) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import paddle
 
+from ernie_gram.paddle_private import Place
 from ernie_gram.training.config import LOSS_SCALE_STEPS, OptimizerConfig
 from ernie_gram.training.variables import get_arrays, persistent, set_arrays, shared
 
@@ -83,7 +84,7 @@ def guard_state() -> dict[str, float]:
     return vars(GuardState(*map(float, get_arrays([NAME])[NAME])))
 
 
-def set_guard_state(state: dict[str, Any], source: str, place: paddle.base.core.Place) -> None:
+def set_guard_state(state: dict[str, Any], source: str, place: Place) -> None:
     """Set the state in the scope to that of a checkpoint; raises TypeError or ValueError for another content."""
     values = vars(GuardState(**{name: float(value) for name, value in state.items()}))
     set_arrays({NAME: np.array(list(values.values()), np.float32)}, [NAME], source, place)

@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 import paddle
-from paddle.nn.clip import _squared_l2_norm
 
 from ernie_gram.distributed.row_gradients import Gradient, RowGradient
+from ernie_gram.paddle_private import divide_all_, multiply_, squared_norm
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.fused_adam import fused_adam_
 from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, moment, persistent, set_array
@@ -38,12 +38,11 @@ def clip_by_global_norm(
     If `loss_scale` is given, a scalar, the gradients are those of the loss times it, and are divided by it. If the norm
     is not finite, the gradients have no meaning afterwards.
     """
-    # `_squared_l2_norm` is private in Paddle (seen in 3.3.1). gradient * gradient would allocate a second tensor of the
-    # gradient's size, and the embedding of 300,000 n-grams has 230 million numbers.
     tables = [gradient for gradient in gradients if isinstance(gradient, RowGradient)]
     dense = [gradient for gradient in gradients if not isinstance(gradient, RowGradient)]
     rows = [table.values for table in tables]
-    squares = [_squared_l2_norm(group) for group in _groups(dense)]
+    # gradient * gradient would need as much memory again: the embedding of 300,000 n-grams has 230 million numbers.
+    squares = [squared_norm(group) for group in _groups(dense)]
     squares += [table.squared_norm(values) for table, values in zip(tables, rows, strict=True)]
     norm = paddle.sqrt(paddle.add_n(squares).sum())
     # The divisor is NaN if the norm is; minimum(1, max_norm / norm) may hide a NaN.
@@ -52,9 +51,7 @@ def clip_by_global_norm(
     divisor = paddle.maximum(norm, paddle.full_like(norm, max_norm)) / max_norm
     if loss_scale is not None:
         divisor = divisor * loss_scale
-    # One operation for all gradients: Paddle's own, for losses that are scaled. A GPU multiplies by 1 / divisor. On a
-    # CPU gradients become 0 from the first that is not finite.
-    paddle._C_ops.check_finite_and_unscale_([*dense, *rows], divisor.reshape([1]))
+    divide_all_([*dense, *rows], divisor.reshape([1]))
     for table, values in zip(tables, rows, strict=True):
         table.replace(values)
     return norm
@@ -98,7 +95,7 @@ def add_adamw(
     skip = None
     if good is not None:
         # The kernels read this flag on the host. Copied once here, it is not copied for every operation.
-        skip = paddle.tensor.creation._memcpy(paddle.logical_not(good).reshape([1]), paddle.CPUPlace())
+        skip = paddle.logical_not(good).reshape([1]).cpu()
     groups: dict[tuple[bool, float], list[tuple[paddle.Tensor, paddle.Tensor]]] = {}
     for parameter, gradient in pairs:
         factor = 1.0 if rate_scale is None else rate_scale(parameter.name)
@@ -113,4 +110,4 @@ def add_adamw(
         growth = paddle.full([1], beta)
         if good is not None:
             growth = paddle.where(good.reshape([1]), growth, paddle.ones([1]))
-        paddle._C_ops.multiply_(power, growth)
+        multiply_(power, growth)

@@ -11,9 +11,19 @@ Paddle's own recompute draws new masks (3.3.1), so its gradients are wrong with 
 from __future__ import annotations
 
 import paddle
-from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
 from ernie_gram.graph import ATTENTION, LAYER, float32
+from ernie_gram.paddle_private import (
+    IrMapping,
+    Operation,
+    Value,
+    clone,
+    combine,
+    dropout_gradient,
+    insert_after,
+    insert_at_end,
+    insert_before,
+)
 
 _DROPOUT = "pd_op.dropout"
 
@@ -37,7 +47,7 @@ def recompute_layers(total: Value) -> None:
             if is_read and copies.is_freed(operand.source()):
                 operand.set_source(copies.of(operand.source(), before=operation))
     _add_early(backward)
-    paddle.pir.set_insertion_point_to_block_end(total.block)
+    insert_at_end(total.block)
 
 
 class _Copies:
@@ -68,14 +78,14 @@ class _Copies:
                 self.of(value, before)
             elif _source(value) is not None and not self._values.has(value):
                 self._values.add(value, value)
-        paddle.pir.set_insertion_point(before)
+        insert_before(before)
         if operation.name() != _DROPOUT:
-            operation.clone(self._values, CloneOptions(False, True, True))
+            clone(operation, self._values)
             return
         (x, _, rate), (dropped, mask) = operation.operands_source(), operation.results()
         x, rate, attributes = self._values.look_up(x), self._values.look_up(rate), operation.attrs()
         # The gradient of dropout does to a gradient what dropout does to x, and takes the mask as an input.
-        again = paddle._C_ops.dropout_grad(mask, x, rate, attributes["is_test"], attributes["mode"])
+        again = dropout_gradient(mask, x, rate, attributes["is_test"], attributes["mode"])
         self._values.add(dropped, again)
 
 
@@ -111,19 +121,19 @@ def _add_early(backward: list[Operation]) -> None:
         if not others or any(value.get_defining_op().id() not in place for value in (total, *others)):
             continue
         latest = total.get_defining_op()
-        paddle.pir.set_insertion_point_after(latest)
+        insert_after(latest)
         total = float32(total)
         for value in others:
             latest = max(latest, value.get_defining_op(), key=lambda each: place[each.id()])
-            paddle.pir.set_insertion_point_after(latest)
+            insert_after(latest)
             total = paddle.add(total, float32(value))
             addition = total.get_defining_op()
             place[addition.id()] = place[latest.id()]
             latest = addition
-        paddle.pir.set_insertion_point(operation)
+        insert_before(operation)
         if final.dtype == paddle.float32:
             # The sum itself stays, because the optimizer may have been given its result.
-            operation.operand(0).set_source(paddle._C_ops.builtin_combine([total, final]))
+            operation.operand(0).set_source(combine([total, final]))
         else:
             half = paddle.add(total, float32(final)).astype(final.dtype)
             operation.result(0).replace_all_uses_with(half)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import paddle
 
+from ernie_gram.paddle_private import add_
 from ernie_gram.run.run_log import LOSS_STEPS
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.variables import add_in_place, get_arrays, set_array, zeros
+from ernie_gram.training.variables import get_arrays, set_array, zeros
 
 Values = Mapping[str, float]
 # The names of the variables. The second has the sum of each loss, and the number of steps.
@@ -63,7 +64,7 @@ def add_loss_sums(losses: paddle.Tensor) -> None:
         losses: float32 [L]. A step does not count unless all of them are finite.
     """
     new = paddle.concat([losses.detach(), paddle.ones([1])])
-    add_in_place(zeros(LOSS_SUMS, new.shape), paddle.where(paddle.isfinite(new).all(), new, paddle.zeros_like(new)))
+    add_(zeros(LOSS_SUMS, new.shape), paddle.where(paddle.isfinite(new).all(), new, paddle.zeros_like(new)))
 
 
 def take_mean_losses(names: Iterable[str]) -> dict[str, float]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import paddle
-from paddle.nn.initializer import Assign
-from paddle.pir.core import create_parameter, create_persistable_value
+from paddle.nn.initializer import Assign, Constant
 
 from ernie_gram.distributed.device import current_place
+from ernie_gram.paddle_private import Place, persistable, untrained_parameter
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
@@ -23,15 +23,14 @@ LEARNING_RATE = "learning_rate"
 
 def persistent(name: str, start: npt.NDArray[np.float32]) -> paddle.Tensor:
     """Return a variable of the scope for the current program, float32; the startup program sets it to `start`."""
-    # Private in Paddle (3.3.1): create_global_var does not work in programs of its intermediate representation (PIR).
-    value = create_persistable_value("float32", list(start.shape), name, initializer=Assign(start))
+    value = persistable(name, list(start.shape), Assign(start))
     value.stop_gradient = True
     return value
 
 
 def zeros(name: str, shape: list[int]) -> paddle.Tensor:
     """Return a variable like `persistent`, which starts from zeros."""
-    value = create_persistable_value("float32", shape, name, initializer=paddle.nn.initializer.Constant(0.0))
+    value = persistable(name, shape, Constant(0.0))
     value.stop_gradient = True
     return value
 
@@ -42,8 +41,7 @@ def moment(name: str, shape: list[int]) -> paddle.Tensor:
     Paddle runs two operations for every other variable that a program reads, and none for a parameter. There are two
     moments for each parameter, and the time before the first step grows with the square of the number of operations.
     """
-    initializer = paddle.nn.initializer.Constant(0.0)
-    return create_parameter("float32", shape, name, initializer=initializer, trainable=False)
+    return untrained_parameter(name, shape, Constant(0.0))
 
 
 def shared(name: str, shape: list[int]) -> paddle.Tensor:
@@ -52,15 +50,9 @@ def shared(name: str, shape: list[int]) -> paddle.Tensor:
         return zeros(name, shape)
 
 
-def add_in_place(total: paddle.Tensor, values: paddle.Tensor) -> None:
-    """Add an operation that adds `values` to a variable of the scope, without a copy of it."""
-    paddle._C_ops.add_(total, values)
-
-
 def set_to_zero(variable: paddle.Tensor) -> None:
     """Add an operation that sets a variable of the scope to zeros, without a copy of it."""
-    place = paddle.framework._current_expected_place()
-    paddle._C_ops.full_(variable, variable.shape, 0.0, variable.dtype, place)
+    paddle.full(variable.shape, 0.0, variable.dtype, out=variable)
 
 
 def optimizer_names(parameters: list[str]) -> list[str]:
@@ -74,7 +66,7 @@ def get_arrays(names: list[str]) -> Arrays:
     return {name: np.array(scope.find_var(name).get_tensor()) for name in names}
 
 
-def set_arrays(arrays: Arrays, names: list[str], source: str, place: paddle.base.core.Place) -> None:
+def set_arrays(arrays: Arrays, names: list[str], source: str, place: Place) -> None:
     """Set variables of the global scope.
 
     Raises InputError, which names `source`, if an array is missing or has another shape.
@@ -91,7 +83,7 @@ def set_array(name: str, value: npt.NDArray[np.float32]) -> None:
     paddle.static.global_scope().find_var(name).get_tensor().set(value, current_place())
 
 
-def set_parameters(program: paddle.static.Program, arrays: Arrays, source: str, place: paddle.base.core.Place) -> None:
+def set_parameters(program: paddle.static.Program, arrays: Arrays, source: str, place: Place) -> None:
     """Put the parameters of a program that does not train into the global scope.
 
     Args:

@@ -106,10 +106,11 @@ def test_in_static_mode_the_device_is_that_of_the_caller(monkeypatch: pytest.Mon
     import paddle
 
     from ernie_gram.graph import static_mode
+    from ernie_gram.paddle_private import RUN_IN_ORDER
 
     monkeypatch.setattr(our_device, "_place", None)
-    flags = paddle.get_flags(list(our_device.RUN_IN_ORDER))
+    flags = paddle.get_flags(list(RUN_IN_ORDER))
     with static_mode(paddle.static.Scope()):
         assert our_device.on_cpu()
-        assert paddle.get_flags(list(flags)) == our_device.RUN_IN_ORDER
+        assert paddle.get_flags(list(flags)) == RUN_IN_ORDER
     assert paddle.get_flags(list(flags)) == flags

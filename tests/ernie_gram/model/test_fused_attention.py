@@ -48,7 +48,7 @@ def without_fusing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_this_paddle_can_build_it() -> None:
-    """If this fails after an update of Paddle: kernels/registered.py and kernels/blas.py are bound to its files."""
+    """If this fails after an update of Paddle: paddle_private.py and kernels/blas.py are bound to its files."""
     assert can_fuse_attention()
 
 

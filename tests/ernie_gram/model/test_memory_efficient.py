@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.distributed import device
-from ernie_gram.kernels.registered import FLOAT32, register_placeholders
+from ernie_gram.paddle_private import FLOAT32, register_placeholders
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.configs import load

@@ -1,0 +1,268 @@
+"""All names of Paddle that are private or not documented, as they were seen in version 3.3.1.
+
+No other module uses such names. Each has a test (tests/ernie_gram/test_paddle_private.py), which fails if Paddle lacks
+the name or changes what it does. A name that ends with "_" works in place. Methods of values and operations of programs
+are not documented either; modules that rewrite programs call them.
+
+This module loads Paddle; modules that are used before it is loaded import this one within functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import paddle
+from paddle.base.core import Place as Place  # a device
+from paddle.pir import Block as Block  # of a program: a list of operations
+from paddle.pir import IrMapping as IrMapping  # value -> the one that takes its place in a copy
+from paddle.pir import Operation as Operation  # of a program
+from paddle.pir import Value as Value  # a result of an operation
+from paddle.static import MetaTensor as MetaTensor  # shape and dtype of a value
+
+# Environment variable in which Paddle's launcher tells a rank the number of its GPU (3.3.1).
+SELECTED_GPUS = "FLAGS_selected_gpus"
+# Run the operations of a static program one by one, in its order. Otherwise operations that draw random numbers would
+# run in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
+# would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but visits
+# the operations breadth first.) Seen in 3.3.1.
+RUN_IN_ORDER = {"FLAGS_enable_pir_in_executor_trace_run": True}
+# Numbers of dtypes in Paddle's C interface for plug-ins, and of "any layout" (3.3.1).
+FLOAT16, FLOAT32, BFLOAT16 = 10, 11, 13
+_ANY_LAYOUT = 0
+
+
+def add_(total: Value, values: Value) -> Value:
+    """Add `values` to `total` in place (3.3.1: `paddle.add_` makes a copy in a program)."""
+    return paddle._C_ops.add_(total, values)
+
+
+def multiply_(x: Value, factor: Value) -> Value:
+    """Multiply x by a factor in place (3.3.1: `paddle.multiply_` makes a copy in a program)."""
+    return paddle._C_ops.multiply_(x, factor)
+
+
+def divide_all_(tensors: list[Value], divisor: Value) -> None:
+    """Divide tensors by `divisor` [1] in place (3.3.1); Paddle's own operation, for losses that are scaled.
+
+    A GPU multiplies by 1 / divisor. On a CPU tensors become 0 from the first that is not finite.
+    """
+    paddle._C_ops.check_finite_and_unscale_(tensors, divisor)
+
+
+def squared_norm(x: Value) -> Value:
+    """Return the sum of x * x, [1] (3.3.1), without a second tensor of the size of x."""
+    return paddle.nn.clip._squared_l2_norm(x)
+
+
+def add_rows_(table: Value, rows: Value, values: Value) -> Value:
+    """Add `values` [R, ...] to rows [R] of a table in place (3.3.1); a row that is there twice gets both."""
+    return paddle._C_ops.index_add_(table, rows, values, 0)
+
+
+def set_rows_(table: Value, rows: Value, values: Value) -> Value:
+    """Set rows [R] of a table in place to `values` [R, ...] (3.3.1)."""
+    return paddle._C_ops.scatter_(table, rows, values, True)
+
+
+def random_integers(least: int, below: int, count: int) -> Value:
+    """Return int32 numbers [count] in [least, below), drawn on the host (3.3.1: `paddle.randint` takes no device)."""
+    return paddle._C_ops.randint(least, below, [count], paddle.int32, paddle.CPUPlace())
+
+
+def combine(values: Sequence[Value]) -> Value:
+    """Return values as the list that an operation takes as one input (3.3.1)."""
+    return paddle._C_ops.builtin_combine(values)
+
+
+def dropout_gradient(mask: Value, gradient: Value, rate: Value, is_test: bool, mode: str) -> Value:
+    """Return the gradient of the input of a dropout, given its mask, uint8, and the gradient of its result (3.3.1)."""
+    return paddle._C_ops.dropout_grad(mask, gradient, rate, is_test, mode)
+
+
+def memory_efficient_attention(
+    parts: Sequence[Value],
+    bias: Value | None,
+    starts: Value | None,
+    lengths: Value | None,
+    rate: float,
+    scale: float,
+    is_test: bool,
+) -> Value:
+    """Return attention, [B, L, A, D], without a causal mask, that needs no memory for all its weights (3.3.1).
+
+    Args:
+        parts: queries, keys and values, [B, L, A, D] each; the products of the first two are multiplied by `scale`.
+        bias: [1, A, L, L], added to these products.
+        starts, lengths: of sequences; Paddle's kernel reads them only with a causal mask.
+        rate, is_test: of the dropout of the weights.
+    """
+    inputs = (*parts, bias, starts, None, None, lengths, -1, -1)
+    attended, _, _ = paddle._C_ops.memory_efficient_attention(*inputs, False, rate, scale, is_test)
+    return attended
+
+
+def merged_adam_(*lists: list[Value]) -> None:
+    """Update many parameters by Adam (3.3.1), with betas and epsilon of 0.
+
+    Args:
+        lists: parameters, gradients, rates, first and second moments, and the powers of both betas.
+    """
+    *first, powers = lists
+    paddle._C_ops.merged_adam_(*first, None, powers, powers, None, 0.0, 0.0, 0.0, False, True, False)
+
+
+def run_python(inputs: Sequence[Value], definition: dict[str, Any]) -> list[Value]:
+    """Return the results of an operation that calls a Python function (3.3.1).
+
+    Args:
+        definition: `name`, `input_names`, `output_names`, and `attrs` with two functions: `fn_ptr` computes tensors
+            from tensors, and `infer_meta_fn_ptr` MetaTensors from MetaTensors.
+    """
+    return paddle._C_ops._run_python_op(*inputs, **definition, inplace_map={})
+
+
+def persistable(name: str, shape: list[int], initializer: paddle.nn.initializer.Initializer) -> Value:
+    """Return a float32 variable of the scope (3.3.1: `paddle.static.create_global_var` does not work in programs)."""
+    return paddle.pir.core.create_persistable_value("float32", shape, name, initializer=initializer)
+
+
+def untrained_parameter(name: str, shape: list[int], initializer: paddle.nn.initializer.Initializer) -> Value:
+    """Return a float32 parameter of the current program that is not trained (3.3.1)."""
+    return paddle.pir.core.create_parameter("float32", shape, name, initializer=initializer, trainable=False)
+
+
+def insert_before(operation: Operation) -> None:
+    """Let operations that follow be added in front of an operation of the current program (3.3.1)."""
+    paddle.pir.set_insertion_point(operation)
+
+
+def insert_after(operation: Operation) -> None:
+    """Let operations that follow be added after an operation of the current program (3.3.1)."""
+    paddle.pir.set_insertion_point_after(operation)
+
+
+def insert_at_end(block: Block) -> None:
+    """Let operations that follow be added at the end of a block of the current program (3.3.1)."""
+    paddle.pir.set_insertion_point_to_block_end(block)
+
+
+def clone(operation: Operation, mapping: IrMapping) -> Operation:
+    """Add a copy of an operation to the current program (3.3.1).
+
+    Args:
+        mapping: has the inputs of the copy; its results are added.
+    """
+    return operation.clone(mapping, paddle.pir.CloneOptions(False, True, True))
+
+
+def run_pass(program: paddle.static.Program, name: str) -> None:
+    """Let one of Paddle's passes rewrite a program (3.3.1), such as "onednn_placement_pass"."""
+    manager = paddle.base.libpaddle.pir.PassManager()
+    manager.add_pass(name, {})
+    manager.run(program)
+
+
+def write_program(program: paddle.static.Program, path: str) -> None:
+    """Write a program to a JSON file (3.3.1)."""
+    paddle.base.core.serialize_pir_program(program, path)
+
+
+def read_program(path: str) -> paddle.static.Program:
+    """Return the program of a JSON file (3.3.1)."""
+    program = paddle.static.Program()
+    paddle.base.core.deserialize_pir_program(path, program)
+    return program
+
+
+def dynamic_guard() -> AbstractContextManager[None]:
+    """Return a context in dynamic mode, also within static mode (3.3.1)."""
+    return paddle.base.dygraph.guard()
+
+
+def static_guard() -> AbstractContextManager[None]:
+    """Return a context in static mode, at whose end the caller's tracer is restored (3.3.1)."""
+    return paddle.base.framework._dygraph_guard(None)
+
+
+def expected_place() -> Place:
+    """Return the device that Paddle would use (3.3.1: without the last underscore, it is none in static mode)."""
+    return paddle.base.framework._current_expected_place_()
+
+
+def has_onednn() -> bool:
+    """Return whether this Paddle was built with oneDNN (3.3.1)."""
+    return bool(paddle.base.core.is_compiled_with_onednn())
+
+
+def registered_kernels(name: str) -> list[str]:
+    """Return the registered kernels of an operation (3.3.1), such as "(GPU, Undefined(AnyLayout), float32)"."""
+    return list(paddle.base.core._get_registered_phi_kernels("all").get(name, ()))
+
+
+def host_peak() -> int:
+    """Return the largest number of bytes of main memory that Paddle has allocated at one time (3.3.1)."""
+    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
+
+
+def in_memory_of(x: paddle.Tensor) -> paddle.Tensor:
+    """Return another float32 tensor with the shape and the memory of x, but not with its layout (3.3.1)."""
+    out = paddle.empty([0], "float32")
+    x._share_buffer_to(out)
+    out.get_tensor()._set_dims(x.shape)
+    return out
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _cannot_run(context: int) -> None:
+    raise RuntimeError("this kernel is a placeholder with which programs can be built; it cannot be run")
+
+
+# Called to describe the arguments of a placeholder: none.
+_no_arguments = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(lambda key, kernel: None)
+
+
+def register_placeholders(device: str, names: Iterable[str], dtypes: Iterable[int]) -> None:
+    """Register kernels for a device, "CPU" or "GPU", that cannot be run; another operation must replace them.
+
+    Paddle adds an operation to a program only if a kernel for its dtype is registered, on any device (3.3.1).
+
+    Raises OSError or AttributeError if this Paddle does not have the C interface of version 3.3.
+    """
+    library = ctypes.CDLL(str(Path(paddle.__file__).parent / "libs" / "libphi_core.so"))
+    nothing, none = ctypes.c_size_t(0), (ctypes.c_int * 1)()
+    for name, dtype in product(names, dtypes):
+        library.PD_RegisterPhiKernel(
+            *(name.encode(), device.encode(), dtype, _ANY_LAYOUT, nothing, none, nothing, none, nothing, none),
+            *(_no_arguments, _cannot_run, None),
+        )
+
+
+def first_store() -> Any:
+    """Return the store, a shared dictionary, of the first group of processes, by `init_parallel_env` (3.3.1)."""
+    return paddle.base.core.create_or_get_global_tcp_store()
+
+
+def use_new_store(host: str, port: int, is_server: bool, processes: int, seconds: int) -> Any:
+    """Return a new store, which the next groups of processes use (3.3.1); it must live as long as they do."""
+    store = paddle.base.core.TCPStore(host, port, is_server, processes, seconds)
+    paddle.distributed.collective._set_default_store(store)
+    return store
+
+
+def replace_collective_controller(controller: type) -> None:
+    """Let Paddle's launcher use another class for collective jobs; it knows no other way to replace it (3.3.1)."""
+    from paddle.distributed.launch import controllers
+
+    found = controllers._controllers
+    found[found.index(controllers.CollectiveController)] = controller
+
+
+def process_of(container: Any) -> subprocess.Popen[bytes]:
+    """Return the process that a container of Paddle's launcher runs (3.3.1)."""
+    return container._proc._proc

@@ -1,0 +1,333 @@
+"""Paddle's private names: one test for each function and constant, so that a new version says what it changed."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.processor import onednn_kernels
+from tests.support.commands import python
+from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
+from paddle.nn.initializer import Assign, Constant  # isort: skip
+
+from ernie_gram import paddle_private as private  # isort: skip
+
+Build = Callable[[], list[private.Value]]
+
+
+def run(build: Build) -> tuple[list[np.ndarray], list[private.Operation]]:
+    """Return the values of a program and its operations."""
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            fetched = build()
+        executor.run(startup)
+        return executor.run(main, fetch_list=fetched), main.global_block().ops
+
+
+def values_of(build: Build) -> list[list[float]]:
+    return [value.tolist() for value in run(build)[0]]
+
+
+def names_of(operations: list[private.Operation]) -> list[str]:
+    return [operation.name().removeprefix("pd_op.") for operation in operations]
+
+
+@contextmanager
+def new_program() -> Iterator[paddle.static.Program]:
+    with fresh_scope():
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main, paddle.static.Program()):
+            yield main
+
+
+def test_each_name_has_a_test() -> None:
+    own = {"Any", "Path", "Sequence", "Iterable", "AbstractContextManager", "annotations", "ctypes", "paddle"}
+    names = {name for name in vars(private) if not name.startswith("_")} - own - {"product", "subprocess"}
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert len(names) > 30
+    assert [name for name in names if f"private.{name}" not in text] == []
+
+
+def test_every_function_says_the_version() -> None:
+    functions = [function for _, function in inspect.getmembers(private, inspect.isfunction)]
+    own = [each for each in functions if each.__module__ == private.__name__ and not each.__name__.startswith("_")]
+    assert [each.__name__ for each in own if "(3.3.1" not in (each.__doc__ or "")] == []
+
+
+@pytest.mark.parametrize(("change_", "expected"), [(private.add_, [4, 7]), (private.multiply_, [3, 10])])
+def test_sums_and_products_in_place(change_: Callable[..., private.Value], expected: list[float]) -> None:
+    def build() -> list[private.Value]:
+        x = paddle.to_tensor([1.0, 2.0])
+        change_(x, paddle.to_tensor([3.0, 5.0]))
+        return [x * 1]
+
+    assert values_of(build) == [expected]
+
+
+def test_tensors_are_divided_in_place() -> None:
+    def build() -> list[private.Value]:
+        x, y = paddle.to_tensor([2.0, 4.0]), paddle.to_tensor([[6.0]])
+        private.divide_all_([x, y], paddle.full([1], 2.0))
+        return [x * 1, y * 1]
+
+    assert values_of(build) == [[1, 2], [[3]]]
+
+
+def test_the_squared_norm_is_one_operation() -> None:
+    values, operations = run(lambda: [private.squared_norm(paddle.to_tensor([[3.0, 4.0]]))])
+    assert values[0].tolist() == [25]
+    assert names_of(operations).count("squared_l2_norm") == 1
+
+
+def test_rows_are_added_and_set_in_place() -> None:
+    def build() -> list[private.Value]:
+        rows, values = paddle.to_tensor([2, 0, 2]), paddle.to_tensor([[1.0], [2.0], [4.0]])
+        added, replaced = paddle.ones([3, 1]), paddle.ones([3, 1])
+        private.add_rows_(added, rows, values)
+        private.set_rows_(replaced, rows[:2], values[:2])
+        return [added * 1, replaced * 1]
+
+    assert values_of(build) == [[[3], [1], [6]], [[2], [1], [1]]]
+
+
+def test_integers_are_drawn_on_the_host() -> None:
+    values, operations = run(lambda: [private.random_integers(-3, 3, 1000)])
+    assert set(values[0].tolist()) == {-3, -2, -1, 0, 1, 2}
+    assert values[0].dtype == np.int32
+    assert next(each for each in operations if each.name() == "pd_op.randint").attrs()["place"].is_cpu_place()
+
+
+def test_combined_values_are_one_input() -> None:
+    def build() -> list[private.Value]:
+        total = paddle.add_n([paddle.full([1], number) for number in (1.0, 2.0)])
+        operation = total.get_defining_op()
+        together = operation.operand_source(0).get_defining_op()
+        private.insert_before(operation)
+        operation.operand(0).set_source(private.combine([paddle.full([1], 3.0), paddle.full([1], 4.0)]))
+        together.erase()
+        return [total]
+
+    assert values_of(build) == [[7]]
+
+
+def test_the_gradient_of_a_dropout_takes_its_mask() -> None:
+    def build() -> list[private.Value]:
+        mask, gradient = paddle.to_tensor([1, 0, 1]).astype("uint8"), paddle.to_tensor([1.0, 2.0, 3.0])
+        rate = paddle.full([], 0.5)
+        return [private.dropout_gradient(mask, gradient, rate, False, "upscale_in_train")]
+
+    assert values_of(build) == [[2, 0, 6]]
+
+
+def test_attention_takes_its_inputs_in_these_places() -> None:
+    private.register_placeholders("CPU", ["memory_efficient_attention"], [private.FLOAT32])
+    with new_program():
+        parts = [paddle.full([1, 8, 2, 4], number) for number in (1.0, 2.0, 3.0)]
+        bias, starts, lengths = paddle.zeros([1, 2, 8, 8]), paddle.zeros([2], "int64"), paddle.zeros([1], "int64")
+        out = private.memory_efficient_attention(parts, bias, starts, lengths, 0.5, 0.25, False)
+        operation = out.get_defining_op()
+        assert operation.name() == "pd_op.memory_efficient_attention"
+        found = [each.id if each.initialized() else None for each in operation.operands_source()]
+        assert found[:8] == [*(each.id for each in (*parts, bias, starts)), None, None, lengths.id]
+        attributes = {name: operation.attrs()[name] for name in ("causal", "dropout_p", "scale", "is_test")}
+        assert attributes == {"causal": False, "dropout_p": 0.5, "scale": 0.25, "is_test": False}
+        assert list(out.shape) == [1, 8, 2, 4]
+
+
+def test_merged_adam_is_added_to_a_program_that_can_be_written_and_read(tmp_path: Path) -> None:
+    with new_program() as program:
+        lists = [[paddle.ones([2]) * number for number in (1, 2)] for _ in range(5)]
+        private.merged_adam_(*lists, [paddle.ones([1])] * 2)
+        private.write_program(program, str(tmp_path / "program.json"))
+        read = private.read_program(str(tmp_path / "program.json"))
+        # The names that fused_adam.py changes.
+        assert "1.merged_adam_" in (tmp_path / "program.json").read_text(encoding="utf-8")
+        assert names_of(read.global_block().ops) == names_of(program.global_block().ops)
+        assert "merged_adam_" in names_of(read.global_block().ops)
+
+
+def test_an_operation_calls_a_python_function() -> None:
+    def shape(x: private.MetaTensor) -> private.MetaTensor:
+        return private.MetaTensor(shape=[*x.shape, 2], dtype=paddle.int32)
+
+    def compute(x: paddle.Tensor) -> paddle.Tensor:
+        return paddle.stack([x, 2 * x], -1).astype("int32")
+
+    def compute_in_dynamic_mode(x: paddle.Tensor) -> paddle.Tensor:
+        with private.dynamic_guard():
+            return compute(x)
+
+    functions = {"infer_meta_fn_ptr": shape, "fn_ptr": compute_in_dynamic_mode}
+    definition = {"name": "doubled", "input_names": ["x"], "output_names": ["y"], "attrs": functions}
+    values, operations = run(lambda: [private.run_python([paddle.to_tensor([1.0, 3.0])], definition) * 1])
+    assert values[0].tolist() == [[1, 2], [3, 6]]
+    assert any(name.startswith("py_op.doubled") for name in names_of(operations))
+
+
+def test_variables_of_the_scope_start_from_an_initializer() -> None:
+    def build() -> list[private.Value]:
+        variable = private.persistable("variable", [2], Assign(np.array([1, 2], np.float32)))
+        parameter = private.untrained_parameter("parameter", [1], Constant(3.0))
+        assert not parameter.trainable
+        assert [each.persistable for each in (variable, parameter)] == [True, True]
+        return [variable * 1, parameter * 1]
+
+    values, operations = run(build)
+    assert [value.tolist() for value in values] == [[1, 2], [3]]
+    assert names_of(operations).count("builtin.parameter") == 1
+
+
+def test_operations_are_added_where_they_are_wanted() -> None:
+    with new_program() as program:
+        x = paddle.ones([2])
+        first, last = paddle.sqrt(x), paddle.exp(x)
+        block: private.Block = program.global_block()
+        private.insert_before(last.get_defining_op())
+        paddle.abs(x)
+        private.insert_after(first.get_defining_op())
+        paddle.sin(x)
+        private.insert_at_end(block)
+        paddle.cos(x)
+        assert names_of(block.ops)[-5:] == ["sqrt", "sin", "abs", "exp", "cos"]
+
+
+def test_a_copy_of_an_operation_reads_what_it_is_given() -> None:
+    def build() -> list[private.Value]:
+        x, y = paddle.full([1], 2.0), paddle.full([1], 5.0)
+        operation, mapping = (x * x).get_defining_op(), private.IrMapping()
+        mapping.add(x, y)
+        operation.set_int_attr("mark", 7)
+        copy = private.clone(operation, mapping)
+        assert copy.int_attr("mark") == 7
+        assert mapping.look_up(operation.result(0)).id == copy.result(0).id
+        return [copy.result(0)]
+
+    assert values_of(build) == [[25]]
+
+
+def test_a_pass_rewrites_a_program() -> None:
+    with new_program() as program:
+        paddle.ones([2])
+        private.run_pass(program, "dead_code_elimination_pass")
+        assert program.global_block().ops == []
+
+
+def test_modes_are_nested_and_restored() -> None:
+    with fresh_scope():
+        assert not paddle.in_dynamic_mode()
+        with private.dynamic_guard():
+            x = paddle.ones([2])
+            x.stop_gradient = False
+            total = (x * 3).sum()
+            with private.static_guard():
+                assert not paddle.in_dynamic_mode()
+            total.backward()
+            assert x.grad.tolist() == [3, 3]
+        assert not paddle.in_dynamic_mode()
+
+
+def test_a_device_is_expected_in_both_modes() -> None:
+    with fresh_scope():
+        place: private.Place = private.expected_place()
+        assert place.is_cpu_place()
+        with private.dynamic_guard():
+            assert private.expected_place().is_cpu_place()
+
+
+def test_operations_can_be_run_in_the_order_of_the_program() -> None:
+    assert paddle.get_flags(list(private.RUN_IN_ORDER)).keys() == private.RUN_IN_ORDER.keys()
+
+
+def test_the_launcher_names_the_gpu_in_this_variable() -> None:
+    from paddle.distributed.launch.controllers import collective
+
+    assert f'"{private.SELECTED_GPUS}"' in inspect.getsource(collective)
+
+
+def test_onednn_is_there_if_its_kernels_are_used() -> None:
+    assert private.has_onednn() or not onednn_kernels().operations
+
+
+@pytest.mark.parametrize("dtype", ["FLOAT32", "FLOAT16", "BFLOAT16"])
+def test_a_placeholder_is_registered_for_its_device_and_dtype(dtype: str) -> None:
+    name = f"for_this_test_{dtype}"
+    assert private.registered_kernels(name) == []
+    private.register_placeholders("GPU", [name], [getattr(private, dtype)])
+    (found,) = private.registered_kernels(name)
+    assert found.startswith("(GPU")
+    assert dtype.lower() in found
+    assert {private.FLOAT32, private.FLOAT16, private.BFLOAT16} == {11, 10, 13}
+
+
+def test_the_peak_of_main_memory_grows_with_a_large_tensor() -> None:
+    with fresh_scope(), private.dynamic_guard():
+        size = private.host_peak() // 4 + 1
+        kept = paddle.ones([size])
+        assert private.host_peak() >= kept.size * 4
+
+
+def test_a_tensor_shares_the_memory_of_another() -> None:
+    with fresh_scope(), private.dynamic_guard():
+        x = paddle.ones([2, 3])
+        other = private.in_memory_of(x)
+        assert other is not x
+        assert other.data_ptr() == x.data_ptr()
+        assert other.shape == x.shape
+
+
+STORES = """
+import sys
+import paddle
+from paddle.distributed import collective
+from ernie_gram import paddle_private as private
+first = private.first_store()
+first.set("key", "1")
+store = private.use_new_store("127.0.0.1", int(sys.argv[1]), True, 1, 60)
+assert collective._default_store is store
+store.set("key", "2")
+print(first.get("key").decode(), store.get("key").decode())
+"""
+
+
+def test_a_new_store_is_used_and_shares_nothing_with_the_first() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [each.getsockname()[1] for each in (one, other)]
+    done = python("-c", STORES, str(ports[0]), PADDLE_MASTER=f"127.0.0.1:{ports[1]}", PADDLE_TRAINERS_NUM="1")
+    assert (done.stdout.split(), done.returncode) == (["1", "2"], 0), done.stderr
+
+
+def test_a_controller_of_the_launcher_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    from paddle.distributed.launch import controllers
+
+    class Other(controllers.CollectiveController):
+        """Stands for ours."""
+
+    known = list(controllers._controllers)
+    monkeypatch.setattr(controllers, "_controllers", known)
+    assert known.count(controllers.CollectiveController) == 1
+    private.replace_collective_controller(Other)
+    assert known.count(Other) == 1
+    assert controllers.CollectiveController not in known
+
+
+def test_a_container_of_the_launcher_has_a_process(tmp_path: Path) -> None:
+    from paddle.distributed.launch.job.container import Container
+
+    container = Container([sys.executable, "-c", ""], env={**os.environ, "PADDLE_LOG_DIR": str(tmp_path)})
+    container.outfile = container.errfile = str(tmp_path / "log")
+    container.start()
+    process = private.process_of(container)
+    assert isinstance(process, subprocess.Popen)
+    assert process.wait() == 0
