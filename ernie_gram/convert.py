@@ -14,18 +14,14 @@ if __name__ == "__main__":
     run_command("ernie_gram.convert")
 
 import argparse
-import shlex
 from pathlib import Path
 
-from ernie_gram.formats import ours, paddlenlp
+from ernie_gram.formats import ours
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
-from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
 from reader.errors import OneLineParser, counted, first_line
 from reader.system.output_files import claimed_new_folder
-
-EXAMPLE_TEXT = "the [MASK] is here"
 
 
 def summary(model: Model) -> str:
@@ -44,15 +40,6 @@ def summary(model: Model) -> str:
     if any(name.startswith(TASK_PREFIX) for name in parameters):
         parts.append("the output layer of a task")
     return "; ".join(parts)
-
-
-def next_step(model: Model, folder: Path) -> str:
-    """Return a suggestion for the user: load the folder in PaddleNLP, fill masks with its heads, or train from it."""
-    if model.format == paddlenlp.NAME:
-        return f"load it in PaddleNLP, and publish it, as {folder / FILE_NAME} describes"
-    if model.pretraining is not None:
-        return shlex.join(["ernie-gram", "fill-mask", str(folder), EXAMPLE_TEXT])
-    return shlex.join(["ernie-gram", "pretrain", "--paths.start", str(folder)]) + " ..."
 
 
 def formats_list() -> str:
@@ -102,6 +89,3 @@ def convert(arguments: argparse.Namespace) -> None:
         print(f"lost     {reason}")
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.target.iterdir()))
     print(f"written  {arguments.target}: {arguments.to}; {files}")
-    del model  # two models need not fit in memory
-    # The folder is read again as a test, and because the prediction heads may have been lost.
-    print(f"next     {next_step(read_model(arguments.target), arguments.target)}")

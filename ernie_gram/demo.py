@@ -74,15 +74,14 @@ def commands(folder: Path, steps: int, options: list[str]) -> list[str]:
 
 
 def step(command: str, **environment: str) -> None:
-    """Print a command and run it, without the line that suggests the next command; raises InputError if it fails."""
+    """Print a command and run it; raises InputError if it fails."""
     settings = "".join(f"{key}={value} " for key, value in environment.items())
     print(f"\n$ {settings}{command}", flush=True)
     program, *arguments = shlex.split(command)
     words = [sys.executable, "-m", "reader.console_script", *arguments] if program == PROGRAM else [program, *arguments]
     with subprocess.Popen(words, env=child_environment(**environment), stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
-            if not line.startswith("next: "):
-                print(line, end="", flush=True)
+            print(line, end="", flush=True)
     if process.returncode:
         raise InputError(f"`{command}` failed with status {process.returncode}; its output is above")
 

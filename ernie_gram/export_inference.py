@@ -15,7 +15,6 @@ if __name__ == "__main__":
     run_command("ernie_gram.export_inference")
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS
 from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.output_files import claimed_new_folder
-from reader.system.progress import progress
 
 if TYPE_CHECKING:
     from ernie_gram.distributed.world import World
@@ -96,21 +94,15 @@ def main() -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Export MODEL to DST, and print what was written and the next command; raises InputError."""
+    """Export MODEL to DST, and print what was written; raises InputError."""
     model = read_model(arguments.model)
     check_exportable(model, arguments.outputs)
     from ernie_gram.distributed.world import start_world
 
     world = start_world("auto")
-    with progress(f"writing {arguments.folder}"):
-        export_model(model, arguments.outputs, arguments.folder, world)
+    export_model(model, arguments.outputs, arguments.folder, world)
     for note in model.notes:
         print_note(f"{model.source}: {note}")
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
-    folder = shlex.quote(str(arguments.folder))
-    if arguments.outputs == ENCODER:
-        print(f"answer lines with it:  ernie-gram infer {folder} --input TEXT_FILE")
-    else:
-        print(f"answer lines with it:  ernie-gram fill-mask {folder} --json < TEXT_FILE")

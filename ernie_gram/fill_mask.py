@@ -22,11 +22,11 @@ from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import FILL_MASK
-from ernie_gram.inference.requests import Answers, answering, read_lines, single_request
+from ernie_gram.inference.requests import Answers, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, first_line, print_note
-from reader.system.progress import progress
+from reader.system.console import above_bars
 from reader.tokenization.vocabulary import MASK
 
 
@@ -85,18 +85,17 @@ def main() -> None:
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
     load_paddle()
     use_device(check_device("auto"))
-    with progress("building the network"):
-        model.prepare()
-    with progress("answering") if texts else answering([]) as phase:
-        answers = Answers(
-            texts or read_lines([], phase.advance),
-            single_request,
-            lambda texts: model.texts.encode_masked(texts[0]),
-            lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
-            # Samples of a generator depend on the other texts of a batch. At a terminal, each line is answered at once.
-            1 if model.has_generator or (not texts and sys.stdin.isatty()) else LINES_PER_BATCH,
-        )
-        for request, guesses in answers:
+    model.prepare()
+    answers = Answers(
+        texts or read_lines([]),
+        single_request,
+        lambda texts: model.texts.encode_masked(texts[0]),
+        lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
+        # Samples of a generator depend on the other texts of a batch. At a terminal, each line is answered at once.
+        1 if model.has_generator or (not texts and sys.stdin.isatty()) else LINES_PER_BATCH,
+    )
+    for request, guesses in answers:
+        with above_bars(sys.stdout):
             show(request.texts[0], guesses, arguments.json)
     if answers.invalid:
         sys.exit(2)

@@ -27,7 +27,6 @@ from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import ENCODER, FILL_MASK, Description, load_description
 from ernie_gram.inference.requests import (
     Answers,
-    answering,
     json_request,
     pair_request,
     read_lines,
@@ -37,8 +36,8 @@ from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, first_line
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import add_output_file, check_output_path, claimed_file
-from reader.system.progress import progress
+from reader.system.console import above_bars
+from reader.system.output_files import add_output_file, check_output_path
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -102,16 +101,17 @@ def print_vectors(answers: Answers[Any, np.ndarray]) -> None:
     for request, vector in answers:
         # The shortest decimal numbers that are these float32 numbers.
         numbers = [float(str(number)) for number in vector]
-        print(json.dumps(request.record | {"vector": numbers}, ensure_ascii=False), flush=True)
+        with above_bars(sys.stdout):
+            print(json.dumps(request.record | {"vector": numbers}, ensure_ascii=False), flush=True)
 
 
-def write_vectors(answers: Answers[Any, np.ndarray], path: Path, overwrite: bool) -> None:
+def write_vectors(answers: Answers[Any, np.ndarray], path: Path) -> None:
     """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
     found = [(vector, request.name) for request, vector in answers]
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
-    with claimed_file("--output", path, overwrite), atomic_file(path) as partial, partial.open("wb") as file:
+    with atomic_file(path) as partial, partial.open("wb") as file:
         np.savez(file, vectors=np.stack(vectors), names=np.array(names))
     print(f"{path}: {len(vectors):,} vectors of {len(vectors[0])} numbers")
 
@@ -123,20 +123,18 @@ def main() -> None:
     check_outputs(description, arguments)
     model = ExportedModel(arguments.model, description)
     load_paddle()
-    with progress("loading the program"):
-        model.prepare()
-    with answering(arguments.input) as phase:
-        answers = Answers(
-            read_lines(arguments.input, phase.advance),
-            json_request if arguments.layout == "json" else pair_request,
-            lambda texts: model.encode_parts(texts, arguments.truncate),
-            lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
-            arguments.batch_size,
-            sorts=True,
-        )
-        if arguments.output is not None:
-            write_vectors(answers, arguments.output, arguments.overwrite)
-        else:
-            print_vectors(answers)
+    model.prepare()
+    answers = Answers(
+        read_lines(arguments.input),
+        json_request if arguments.layout == "json" else pair_request,
+        lambda texts: model.encode_parts(texts, arguments.truncate),
+        lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
+        arguments.batch_size,
+        sorts=True,
+    )
+    if arguments.output is not None:
+        write_vectors(answers, arguments.output)
+    else:
+        print_vectors(answers)
     if answers.invalid:
         sys.exit(2)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import add_output_file, claimed_file
+from reader.system.output_files import add_output_file, check_output_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,6 +153,6 @@ def main() -> None:
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
     add_output_file(parser, "file to write: .png, .pdf or .svg", required=True)
     arguments = parser.parse_args()
-    with claimed_file("--output", arguments.output, arguments.overwrite):
-        plot_runs(arguments.outputs, arguments.output)
+    check_output_path("--output", arguments.output, arguments.overwrite)
+    plot_runs(arguments.outputs, arguments.output)
     print(f"written  {arguments.output}")

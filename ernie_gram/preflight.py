@@ -31,7 +31,6 @@ from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.corpus_check import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import nearest_folder
-from reader.system.progress import progress
 
 DESCRIPTION = (
     "CONFIG, or --config CONFIG: a YAML file of settings, such as conf/pretrain/small_en.yaml. "
@@ -96,9 +95,8 @@ def main() -> None:
         _check_assumed(config, own.assume[0])
         lines = []
     else:
-        with progress("checking the settings and the corpora"):
-            # With "check", nothing is written.
-            run = prepare(config, ranks, 0, {*given, "check"})
+        # With "check", nothing is written.
+        run = prepare(config, ranks, 0, {*given, "check"})
         config = run.config
         check_output(run.output, is_first=False)
         lines = [run.describe(), *(f"files    {corpus.path}: {check_corpus(corpus.path)}" for corpus in run.corpora)]
@@ -144,8 +142,7 @@ def _measured_peak(config: PretrainConfig, processes: int) -> tuple[float, bool]
 
     from ernie_gram.distributed.measure import matmul_peak
 
-    with progress("measuring this machine"):
-        peak = matmul_peak(paddle.static.Executor(world.place), config.optimizer.precision)
+    peak = matmul_peak(paddle.static.Executor(world.place), config.optimizer.precision)
     # Processes on CPUs share the cores.
     cpu = bool(world.place.is_cpu_place())
     return (peak / processes if cpu else peak), cpu

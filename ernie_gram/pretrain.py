@@ -26,7 +26,6 @@ from ernie_gram.run.termination import end_at_signals
 from reader.corpus.corpus_check import check_corpus
 from reader.errors import print_warning
 from reader.system.console import write_or_drop
-from reader.system.progress import progress
 
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
@@ -40,8 +39,7 @@ def main() -> None:
     program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
-    with progress("checking the settings and the corpora"):
-        run = prepare(config, WORLD_SIZE, RANK, given)
+    run = prepare(config, WORLD_SIZE, RANK, given)
     check_output(run.output, RANK == 0)
     if RANK == 0:
         write_or_drop(sys.stdout, f"{run.describe()}\n")
@@ -67,8 +65,7 @@ def train(run: Run) -> None:
     from ernie_gram.training.trainer import Trainer
 
     with end_at_signals():
-        with progress("building the program"):
-            trainer = Trainer(pretraining_job(run, world), world)
+        trainer = Trainer(pretraining_job(run, world), world)
         trainer.train()
 
 

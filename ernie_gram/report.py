@@ -21,8 +21,7 @@ from ernie_gram.reporting.runs import check_vocabularies, is_run, read_runs, run
 from ernie_gram.run.results_file import RESULTS
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import write_atomically
-from reader.system.output_files import claimed_file, file_path
-from reader.system.progress import progress
+from reader.system.output_files import check_output_path, file_path
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -56,8 +55,7 @@ def page_of(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     Raises InputError for a folder without runs, and for runs that cannot be compared.
     """
     folders = [folder for path in arguments.runs for folder in run_folders(path)]
-    with progress("reading the runs"):
-        runs, notes = read_runs(list({folder.resolve(): folder for folder in folders}.values()))
+    runs, notes = read_runs(list({folder.resolve(): folder for folder in folders}.values()))
     check_vocabularies(runs)
     experiments = {}
     for path in dict.fromkeys(arguments.runs):
@@ -75,10 +73,10 @@ def main() -> None:
     arguments = parse_arguments()
     inputs = [path / RESULTS for path in arguments.runs]
     inputs += [arguments.baselines] if arguments.baselines else []
-    with claimed_file("--output", arguments.output, arguments.overwrite, inputs):
-        written, notes = page_of(arguments)
-        for note in notes:
-            print_note(note)
-        content = written.encode("utf-8", "replace")
-        write_atomically(arguments.output, content)
+    check_output_path("--output", arguments.output, arguments.overwrite, inputs)
+    written, notes = page_of(arguments)
+    for note in notes:
+        print_note(note)
+    content = written.encode("utf-8", "replace")
+    write_atomically(arguments.output, content)
     print(f"written  {arguments.output}: {len(content) / 1000:,.0f} KB")

@@ -1,4 +1,4 @@
-"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | join | check | inspect`."""
+"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | join | check`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ if __name__ == "__main__":
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from reader.build_messages import (
-    after_corpus,
-    after_lexicon,
-    after_vocab,
     print_corpus_summary,
     print_lexicon_summary,
-    training_command,
     warn_of_unknown_tokens,
 )
 from reader.build_options import (
@@ -47,25 +41,27 @@ from reader.corpus.corpus_check import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
-from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.lexicon.lexicon_file import info_path
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import given_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import write_atomically
 from reader.system.lock_files import locked_name
-from reader.system.output_files import check_output_path, claimed_file
-from reader.system.progress import Phase, progress
+from reader.system.output_files import check_output_path
+from reader.system.progress import progress
 from reader.system.resumable_folder import resumable_folder, stopped_plan
 from reader.tables.string_table import unpack_strings
-from reader.text.input_files import find_files, shard_files
+from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import count_words, train_wordpiece
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
 WORK_LAYOUT = 3
@@ -80,19 +76,16 @@ def build_vocab(args: argparse.Namespace) -> None:
             "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
         )
     text = open_text(args, folder=False)
-    with claimed_file("--output", args.output, args.overwrite):
-        with progress("reading", text.size, "B") as phase:
-            lines = nonblank_lines(text, phase)
-            train: Callable[[int, bool], Vocabulary]
-            if args.tokenizer == SentencePieceVocabulary.kind:
-                train = partial(train_sentencepiece, list(lines), han=args.segmenter)
-            else:
-                train = partial(train_wordpiece, count_words(lines, args.lowercase))
-        with progress("training the vocabulary"):
-            vocabulary = train(args.size, args.lowercase)
-        write_atomically(args.output, vocabulary.content)
+    with progress("reading", text.size, "B") as bar:
+        lines = nonblank_lines(text, bar)
+        train: Callable[[int, bool], Vocabulary]
+        if args.tokenizer == SentencePieceVocabulary.kind:
+            train = partial(train_sentencepiece, list(lines), han=args.segmenter)
+        else:
+            train = partial(train_wordpiece, count_words(lines, args.lowercase))
+    vocabulary = train(args.size, args.lowercase)
+    write_atomically(args.output, vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
-    print(f"next: {after_vocab(args)}")
 
 
 def build_lexicon(args: argparse.Namespace) -> None:
@@ -108,7 +101,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
-        with counting_engine(args, text, folder, resources) as engine, progress("counting"):
+        with counting_engine(args, text, folder, resources) as engine:
             result = CountingJob(engine, settings).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
@@ -121,7 +114,6 @@ def build_lexicon(args: argparse.Namespace) -> None:
     unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
     print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
     warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
-    print(f"next: {after_lexicon(args)}")
 
 
 @contextmanager
@@ -152,7 +144,6 @@ def build_corpus_command(args: argparse.Namespace) -> None:
         check_output(args, folder=True)
         build_corpus(text, cutter, args.output, folder, resources, shard)
     print_corpus_summary(args.output)
-    print(f"next: {after_corpus(args)}")
 
 
 def join_command(args: argparse.Namespace) -> None:
@@ -162,7 +153,6 @@ def join_command(args: argparse.Namespace) -> None:
         check_output(args, folder=True, inputs=args.input)  # another process may have written it meanwhile
         join_corpora(args.input, args.output)
     print_corpus_summary(args.output)
-    print(f"next: {training_command(args.output)}")
 
 
 def check_command(args: argparse.Namespace) -> None:
@@ -197,35 +187,10 @@ def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tupl
     return plan | {"segment_bytes": resources.segment_bytes(text)}, resources
 
 
-def inspect_lexicon(args: argparse.Namespace) -> None:
-    """Show the sizes, quantiles and example entries of a lexicon; with --input, also its coverage of a text."""
-    if args.input and not args.vocab:
-        raise InputError("--vocab: must be given with --input; it is needed to cut the text")
-    if args.vocab and not args.input:
-        raise InputError("--vocab: only valid with --input")
-    vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
-    lexicon = given_lexicon(args.lexicon, vocabulary) if vocabulary else Lexicon.load(args.lexicon)
-    files = find_files(args.input, [args.vocab, args.lexicon]) if args.input else []
-    for line in describe(lexicon, args.entries):
-        print(line)
-    if vocabulary is None:
-        return
-    text = ", ".join(map(str, files))
-    cutter = UnitCutter(vocabulary, lexicon)
-    cutter.check_ngrams()
-    covered, unknown = coverage(cutter, TextFiles(files, args.text_field))
-    print(f"\n{text}: {covered}\n")
-    lines = TextFiles(files, args.text_field).lines()
-    sample = list(islice((line for line in lines if line), args.sample))
-    for line in cut_text(cutter, sample, sys.stdout.isatty()):
-        print(line)
-    warn_of_unknown_tokens(text, unknown, vocabulary)
-
-
-def nonblank_lines(text: TextFiles, phase: Phase) -> Iterator[str]:
-    """Yield the lines of a text that are not blank; `phase` counts its bytes on disk."""
+def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:
+    """Yield the lines of a text that are not blank; `bar` counts its bytes on disk."""
     for line in text.lines():
-        phase.done = text.position
+        bar.update(text.position - bar.n)
         if line:
             yield line
 
@@ -233,7 +198,7 @@ def nonblank_lines(text: TextFiles, phase: Phase) -> Iterator[str]:
 def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     main = OneLineParser(description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check | inspect")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check")
 
     def add(
         name: str, run: Callable[[argparse.Namespace], None], *groups: Callable[[argparse.ArgumentParser], None]
@@ -316,20 +281,6 @@ def build_parser() -> OneLineParser:
 
     command = add("check", check_command)
     command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
-
-    command = add("inspect", inspect_lexicon, add_text_format)
-    command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
-    command.add_argument(
-        "--entries",
-        type=parse_positive,
-        default=10,
-        help="number of entries to show from each of the top, the middle and the end (%(default)s)",
-    )
-    command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut: files, folders or globs")
-    command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocabulary of the lexicon, for --input")
-    command.add_argument(
-        "--sample", type=parse_positive, default=5, help="number of lines to show, cut into units (%(default)s)"
-    )
     return main
 
 
@@ -337,6 +288,4 @@ def main() -> None:
     args, unknown = build_parser().parse_known_args()
     if unknown:
         args.error(f"unrecognized arguments: {' '.join(unknown)}")
-    # Compiling functions takes several seconds, in the first run of a command after an installation.
-    with progress("preparing"):
-        args.run(args)
+    args.run(args)

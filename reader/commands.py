@@ -29,11 +29,10 @@ def run_command(name: str, program: str = "") -> NoReturn:
         from importlib import import_module
 
         from reader.errors import one_line_errors
-        from reader.system.progress import progress, show_progress
+        from reader.system.progress import show_progress
 
         show_progress()
-        with progress(f"loading {name}"):
-            main = import_module(name).main
+        main = import_module(name).main
 
         def interruptible() -> None:
             imports.close()

@@ -14,7 +14,6 @@ TOPICS = {
         "demo-text": ("reader.demo_text", "write a small text and a small task, from Python's documentation"),
         "vocab": ("reader.build", "train a vocabulary"),
         "lexicon": ("reader.build", "find the n-grams of a text"),
-        "inspect": ("reader.build", "show the n-grams of a lexicon, and its coverage of a text"),
         "corpus": ("reader.build", "cut a text into units, and store them as a corpus"),
         "join": ("reader.build", "join the shards of a corpus"),
         "check": ("reader.build", "check that corpora are unchanged"),

@@ -19,15 +19,13 @@ import sysconfig
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from itertools import chain, pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
 
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import make_folder, write_atomically
-from reader.system.output_files import add_output_file, check_output_path, claimed_file
-from reader.system.progress import progress
+from reader.system.output_files import add_output_file, check_output_path
 from reader.text.input_files import find_files
 from reader.text.text_files import TextFiles
 
@@ -191,9 +189,6 @@ def main() -> None:
     for name in FILES:
         check_output_path("--output", arguments.output / name, arguments.overwrite, files)
     found = documents_of(TextFiles(files)) if files else documents(arguments.max_size)
-    with ExitStack() as claims, progress("collecting the text"):
-        for name in FILES:
-            claims.enter_context(claimed_file("--output", arguments.output / name, arguments.overwrite))
-        paths = write_text(arguments.output, found)
+    paths = write_text(arguments.output, found)
     for path in paths:
         print(f"{path}: {path.stat().st_size:,} bytes")

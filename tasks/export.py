@@ -14,7 +14,6 @@ if __name__ == "__main__":
     run_command("tasks.export")
 
 import argparse
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,6 @@ from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, first_line, print_note, print_warning
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import claimed_new_folder
-from reader.system.progress import progress
 from tasks.kinds.sentences import SentenceKind
 from tasks.prediction.finetuned import TASK_SCORES, LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import plain_values
@@ -143,16 +141,12 @@ def export(arguments: argparse.Namespace) -> None:
     for note in finetuned.notes:
         print_note(note)
     if arguments.to == PADDLENLP:
-        with progress(f"writing {arguments.folder}"):
-            lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)
+        lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)
         for reason in lost:
             print(f"lost     {reason}")
     else:
         task_file = described_folder(arguments.run) / TASK_FILE
         world = start_world("auto")
-        with progress(f"writing {arguments.folder}"):
-            export_inference(finetuned, arguments.folder, world, task_file if task_file.is_file() else None)
+        export_inference(finetuned, arguments.folder, world, task_file if task_file.is_file() else None)
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
-    if arguments.to == INFERENCE:
-        print(f"next     ernie-gram predict {shlex.quote(str(arguments.folder))} --input FILE --output FILE")

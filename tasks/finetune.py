@@ -11,7 +11,6 @@ if __name__ == "__main__":
     run_command("tasks.finetune")
 
 import json
-import shlex
 import sys
 import time
 from contextlib import suppress
@@ -31,7 +30,6 @@ from ernie_gram.run.termination import end_at_signals
 from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
-from reader.system.progress import progress
 from reader.system.untrusted_text import json_value, limited_text
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
@@ -58,8 +56,7 @@ def main() -> None:
     if config.task:
         # Checked before the data are read, which may take long.
         check_output(output_folder(config, find_task(config.task)), RANK == 0)
-    with progress("checking the settings and the data"):
-        run = prepare(config, WORLD_SIZE, RANK)
+    run = prepare(config, WORLD_SIZE, RANK)
     for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
@@ -67,7 +64,6 @@ def main() -> None:
     if "check" not in given:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
-        _say(f"next: ernie-gram predict {shlex.quote(str(run.output))} --input TEXTS --output answers.jsonl")
 
 
 def _say(line: str) -> None:
@@ -95,20 +91,17 @@ def finetune(run: Run) -> dict[str, Any]:
         network = network_of(run)
         predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
         began = time.monotonic()
-        with progress("building the program"):
-            trainer = Trainer(finetuning_job(run, network, predictor), world)
+        trainer = Trainer(finetuning_job(run, network, predictor), world)
         first_step = trainer.step
         trainer.train()
         seconds = {"data": run.seconds, "training": time.monotonic() - began}
-        with progress("evaluating the chosen model"):
-            result = predict(run, trainer, predictor, world)
+        result = predict(run, trainer, predictor, world)
     result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
     if trainer.step == first_step and earlier.get("steps", {}).get("trained") == trainer.step:
         result |= earlier  # this process had nothing to train
     if world.is_first:
-        with progress("drawing the curves"):
-            plot_runs([run.output], run.output / CURVES)
+        plot_runs([run.output], run.output / CURVES)
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
     if lock:

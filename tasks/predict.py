@@ -25,8 +25,7 @@ from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
-from reader.system.output_files import add_output_file, check_output_path, claimed_file
-from reader.system.progress import progress
+from reader.system.output_files import add_output_file, check_output_path
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import (
@@ -205,17 +204,15 @@ def main() -> None:
     scores = Scorer(finetuned, world).scores(features, arguments.batch_size)
     if not world.is_first:
         return
-    with progress("finding the answers"):
-        predictions = finetuned.kind.decode(scores, features, rows.examples)
-        if as_records:
-            files = ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
-        else:
-            files = [*submission_files(predictions, rows.report.split).values()]
+    predictions = finetuned.kind.decode(scores, features, rows.examples)
+    if as_records:
+        files = ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
+    else:
+        files = [*submission_files(predictions, rows.report.split).values()]
     if not paths:
         print(files[0].decode(), end="", flush=True)
     for path, content in zip(paths, files, strict=bool(paths)):
-        with claimed_file("--output", path, arguments.overwrite):
-            write_atomically(path, content)
+        write_atomically(path, content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if split is not None and task.splits[split].labelled:
         print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False), file=console)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import traceback
@@ -20,11 +21,11 @@ os.environ["TQDM_DISABLE"] = "1"
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from ernie_gram.distributed.loading import prepare_environment
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
-from reader.system.progress import Phase, _Display
 from tests.support.commands import build
 from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
@@ -120,16 +121,17 @@ def finetuned(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def phases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Phase]:
-    """The phases of long work that this process enters (see reader/system/progress.py), by name; it grows."""
-    entered: dict[str, Phase] = {}
+def bars(monkeypatch: pytest.MonkeyPatch) -> dict[str, tqdm[Any]]:
+    """The progress bars of this process (see reader/system/progress.py), by name, drawn nowhere; it grows."""
+    made: dict[str, tqdm[Any]] = {}
 
-    def enter(self: _Display, phase: Phase) -> None:
-        entered[phase.what] = phase
-        self.phases.append(phase)
+    class Bar(tqdm):  # type: ignore[type-arg]
+        def __init__(self, desc: str, **settings: Any) -> None:
+            super().__init__(desc=desc, **(settings | {"disable": False, "file": io.StringIO()}))
+            made[desc] = self
 
-    monkeypatch.setattr(_Display, "enter", enter)
-    return entered
+    monkeypatch.setattr("tqdm.tqdm", Bar)
+    return made
 
 
 @pytest.fixture

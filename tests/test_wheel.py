@@ -111,12 +111,10 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     run("vocab", "--input", "text/train.txt", "--size", 800, "--output", "vocab.txt")
     made_with = ["--vocab", "vocab.txt"]
     more = ["--top", "2:400,3:200", "--min_count", 2, "--processes", 2]
-    following = run("lexicon", "--input", "text/train.txt", *made_with, *more, "--output", "lexicon.tsv")
-    assert "next: ernie-gram corpus --input text/train.txt " in following
+    run("lexicon", "--input", "text/train.txt", *made_with, *more, "--output", "lexicon.tsv")
     made_with += ["--lexicon", "lexicon.tsv"]
     for text, corpus in (("train", "corpus"), ("held_out", "held_out")):
-        following = run("corpus", "--input", f"text/{text}.txt", *made_with, "--output", corpus)
-    assert "next: ernie-gram pretrain conf/pretrain/small_en.yaml --paths.corpus corpus " in following
+        run("corpus", "--input", f"text/{text}.txt", *made_with, "--output", corpus)
     paths = ["--paths.corpus", "corpus", "--paths.held_out", "held_out"]
 
     # Two processes, with the settings that the reader has named.
@@ -132,7 +130,7 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     write_task(place / "task")
     settings = [*SETTINGS, "--optimizer.epochs=1", "--trainer.device=cpu"]
     finetune = ["finetune", "task/task.yaml", "model", *settings, "--paths.output", "finetuned"]
-    assert "next: ernie-gram predict finetuned " in run(*finetune, DATA="task", NPROC="1")
+    run(*finetune, DATA="task", NPROC="1")
     write(place / "own.tsv", "text\na b c\n")
     run("predict", "finetuned", "--input", "own.tsv", "--output", "answers.jsonl", "--device", "cpu")
     assert (place / "answers.jsonl").read_text().count("\n") == 1

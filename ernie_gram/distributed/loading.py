@@ -16,7 +16,6 @@ from ernie_gram.distributed.processor import MKL_SETTING, mkl_path, processor_se
 from reader.commands import interrupts_end_at_once
 from reader.errors import print_note
 from reader.system.processes import available_cores
-from reader.system.progress import progress
 
 THREADS = "OMP_NUM_THREADS"
 _THREADS_GIVEN = bool(os.environ.get(THREADS))  # by the user, or by the process that started this one
@@ -81,7 +80,7 @@ def load_paddle() -> ModuleType:
     prepare_environment()
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
-    with progress("loading Paddle"), quiet(), delayed_sigterm(), interrupts_end_at_once():
+    with quiet(), delayed_sigterm(), interrupts_end_at_once():
         import paddle
 
         paddle.disable_signal_handler()

@@ -20,7 +20,7 @@ from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.distributed.ranks import World as World
 from reader.system.processes import signal_at_parent_death
-from reader.system.progress import hide_progress
+from reader.system.progress import show_progress
 
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
@@ -35,7 +35,7 @@ STORE_SECONDS = 900  # Paddle's own limit for its first store
 
 prepare_environment()
 if RANK:
-    hide_progress()
+    show_progress(False)
 if "PADDLE_TRAINER_ID" in os.environ:
     # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
     signal_at_parent_death(signal.SIGTERM)

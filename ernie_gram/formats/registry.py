@@ -11,7 +11,6 @@ from ernie_gram.formats.model import Model, Obstacle
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
-from reader.system.progress import progress
 from reader.system.untrusted_text import read_json
 
 FORMATS = (run_checkpoint.FORMAT, ours.FORMAT, upstream.STATIC, upstream.DYGRAPH, bert.FORMAT, paddlenlp.FORMAT)
@@ -43,8 +42,7 @@ def read_model(path: Path) -> Model:
             f"{path}: has files of several formats: "
             f"{'; '.join(f'{each.name} ({each.looks_for})' for each in found)}; keep the files of one"
         )
-    with progress(f"reading the model in {path}"):
-        return found[0].read(path)
+    return found[0].read(path)
 
 
 def _hub_hint(path: Path) -> str:
@@ -75,7 +73,7 @@ def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool 
     assert chosen.cannot_hold is not None
     assert chosen.write is not None
     lost = accepted_losses(model, format_name, chosen.cannot_hold(model), accept_loss)
-    with atomic_folder(folder) as partial, progress(f"writing {folder}"):
+    with atomic_folder(folder) as partial:
         chosen.write(model, partial, folder.name)
     return lost
 

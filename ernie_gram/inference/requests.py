@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from reader.errors import InputError, print_error
-from reader.system.progress import Phase, progress
+from reader.system.progress import progress, show_progress
 from reader.system.untrusted_text import json_value
 
 # Texts are sorted by length within this number of batches, so that a batch has little padding.
@@ -40,33 +39,31 @@ class Request:
     record: dict[str, Any]
 
 
-def answering(paths: list[Path]) -> AbstractContextManager[Phase]:
-    """Show the progress over the bytes of files, or of standard input if there are none and nobody is typing.
+def read_lines(paths: list[Path]) -> Iterator[Line]:
+    """Return the lines of files in order, or those of standard input if there are none, each with its name.
 
-    Raises InputError if there are no files, and standard input is closed.
-    """
-    if not paths and sys.stdin is None:
-        raise InputError("standard input: is closed; give the texts to read")
-    if not paths and sys.stdin.isatty():
-        return nullcontext(Phase("answering"))
-    size = sum(path.stat().st_size for path in paths) if paths else os.fstat(0).st_size
-    return progress("answering", size or None, "B")  # the size of a pipe is 0
-
-
-def read_lines(paths: list[Path], report: Callable[[int], object]) -> Iterator[Line]:
-    """Yield the lines of files in order, or those of standard input if there are none, each with its name.
-
-    Blank lines at the end of a file are left out. `report` is called with the bytes of each line. Raises InputError for
-    a file that cannot be read.
+    Blank lines at the end of a file are left out. The progress over the bytes is shown, unless somebody is typing.
+    Raises InputError for a file that cannot be read, and if there are no files and standard input is closed.
     """
     if not paths:
-        yield from _named_lines("standard input", iter(sys.stdin.buffer), report)
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                yield from _named_lines(str(path), file, report)
-        except OSError as error:
-            raise InputError(f"{path}: cannot read the texts: {error.strerror}") from error
+        if sys.stdin is None:
+            raise InputError("standard input: is closed; give the texts to read")
+        if sys.stdin.isatty():
+            show_progress(False)
+    return _lines(paths)
+
+
+def _lines(paths: list[Path]) -> Iterator[Line]:
+    size = sum(path.stat().st_size for path in paths) if paths else os.fstat(0).st_size
+    with progress("answering", size or None, "B") as bar:  # the size of a pipe is 0
+        if not paths:
+            yield from _named_lines("standard input", iter(sys.stdin.buffer), bar.update)
+        for path in paths:
+            try:
+                with path.open("rb") as file:
+                    yield from _named_lines(str(path), file, bar.update)
+            except OSError as error:
+                raise InputError(f"{path}: cannot read the texts: {error.strerror}") from error
 
 
 def _named_lines(name: str, lines: Iterator[bytes], report: Callable[[int], object]) -> Iterator[Line]:

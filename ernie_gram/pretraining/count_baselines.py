@@ -65,12 +65,12 @@ def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
     """Return the units that Feeder.held_out_batches masks, in the same order."""
     parts = []
     chosen = held_out.held_out_indices(max_sequences).tolist()
-    with progress("masking the held-out sequences", len(chosen), " sequences") as phase:
+    with progress("masking the held-out sequences", len(chosen), " sequences") as bar:
         for index in chosen:
             units, masked = _sequence(held_out, index)
             visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
             parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
-            phase.advance(1)
+            bar.update(1)
     return MaskedUnits(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
 
 
@@ -100,7 +100,7 @@ def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> tuple[Int64s, Int64s]
     """
     keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     starts = np.asarray(corpus.documents[:-1])
-    with progress("counting neighbours", len(corpus.units), " units") as phase:
+    with progress("counting neighbours", len(corpus.units), " units") as bar:
         for first in range(0, len(corpus.units), block):
             units = np.asarray(corpus.units[max(first - 1, 0) : first + block], np.int64)
             pairs = units[:-1] * corpus.num_units + units[1:]
@@ -112,7 +112,7 @@ def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> tuple[Int64s, Int64s]
             joined = joined[order]
             places = np.flatnonzero(np.diff(joined, prepend=-1))
             keys, counts = joined[places], np.add.reduceat(np.concatenate([counts, numbers])[order], places)
-            phase.advance(min(block, len(corpus.units) - first))
+            bar.update(min(block, len(corpus.units) - first))
     return keys, counts
 
 
@@ -164,13 +164,13 @@ class NeighbourCounts:
         place of the first factor; for a hidden r, the second one is left out.
         """
         found = np.empty(len(masked.units))
-        with progress("predicting from both neighbours", len(found), " units") as phase:
+        with progress("predicting from both neighbours", len(found), " units") as bar:
             for m, (unit, left, right) in enumerate(zip(masked.units, masked.left, masked.right, strict=True)):
                 weight_C = self._after(left) if left != HIDDEN else self._frequency_C
                 if right != HIDDEN:
                     weight_C = weight_C * self._before(right)
                 found[m] = np.log(weight_C[unit] / weight_C.sum())
-                phase.advance(1)
+                bar.update(1)
         return found
 
     def _after(self, left: int) -> Float64s:
@@ -256,7 +256,6 @@ def main() -> None:
         parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")
     arguments = vars(parser.parse_args())
     run = arguments.pop("run")
-    with progress("reading the corpora"):
-        corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
+    corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
     for name, found in count_baselines(corpus, held_out, sequences).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")

@@ -162,10 +162,10 @@ class HeldOutEvaluator:
         draws = trainer.eval_draws if self._config.objective.has_generator else 1
         batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)
         sequences = len(self._held_out.held_out_indices(trainer.eval_sequences)) // world.size
-        with progress("evaluating", draws * sequences, " sequences") as phase:
+        with progress("evaluating", draws * sequences, " sequences") as bar:
 
             def predict(batch: Batch) -> dict[str, np.ndarray]:
-                phase.advance(len(batch[fields.LENGTHS.name]))
+                bar.update(len(batch[fields.LENGTHS.name]))
                 return program.run(executor, batch)
 
             baseline = log_frequencies(self._corpus.unit_counts) if same_units else None

@@ -40,7 +40,7 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
     if not sentences:
         return [], [f"no filled masks: {corpus.path} has no sentences of {SHORTEST} to {LONGEST} units"]
     columns, notes = dict[str, list[masks.Column]](), list[str]()
-    with progress("filling masks", len(runs), " models") as phase:
+    with progress("filling masks", len(runs), " models") as bar:
         for label, run in runs.items():
             try:
                 model = Model.load(run.folder)
@@ -49,7 +49,7 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
             except InputError as error:
                 notes.append(f"{run.name}: no filled masks: {error}")
             finally:
-                phase.advance(1)
+                bar.update(1)
     if not columns:
         return [], notes
     shown = [

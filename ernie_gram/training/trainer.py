@@ -139,7 +139,7 @@ class Trainer:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
         with (
             closing(self.job.batches(self.consumed, self.world)) as batches,
-            progress("training", settings.max_steps, " steps", first=self.step) as phase,
+            progress("training", settings.max_steps, " steps", first=self.step) as bar,
         ):
             # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
@@ -157,7 +157,7 @@ class Trainer:
                 beat(f"is in step {self.step + 1}")
                 self._update(micro_batches)
                 self.step += 1
-                phase.advance(1)
+                bar.update(1)
                 self.consumed += batch_size
                 is_last = self.step == settings.max_steps
                 is_logged = self.step % settings.log_every == 0 or is_last

@@ -67,10 +67,10 @@ def join_corpora(paths: list[Path], output: Path) -> None:
             if getattr(info, what) != getattr(first.info, what):
                 raise InputError(f"{path}: made with another {what} than {first.path}")
     size = sum((path / name).stat().st_size for path, info in zip(paths, infos, strict=True) for name in info.digests)
-    with progress("checking the shards", size, "B") as phase:
+    with progress("checking the shards", size, "B") as bar:
         for path, info in zip(paths, infos, strict=True):
             # The joined corpus gets digests of its own, which would hide a damaged shard.
-            check_files(path, info.digests, phase.advance)
+            check_files(path, info.digests, bar.update)
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
     # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))
@@ -108,7 +108,7 @@ def _write_corpus(
     num_tokens, num_ngrams = len(vocabulary), len(ngram_offsets) - 1
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     written = num_documents = last_end = 0
-    with atomic_folder(output) as folder, progress(f"writing {output}"):
+    with atomic_folder(output) as folder:
         with (folder / "units.bin").open("wb") as file, (folder / "documents.bin").open("wb") as documents:
             documents.write(np.zeros(1, np.int64).data)
             for units, ends in parts:

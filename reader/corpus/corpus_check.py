@@ -16,8 +16,8 @@ def check_corpus(path: Path) -> str:
     """Check a corpus and its files, and show the progress; return a summary. Raises InputError if a file is damaged."""
     info = CorpusInfo.load(path)
     size = sum((path / name).stat().st_size for name in info.digests if (path / name).is_file())
-    with progress(f"checking {path}", size, "B") as phase:
-        check_files(path, info.digests, phase.advance)
+    with progress(f"checking {path}", size, "B") as bar:
+        check_files(path, info.digests, bar.update)
     Corpus(path)
     return f"{len(info.digests)} files ({size:,} bytes) match their digests"
 

@@ -27,7 +27,7 @@ from reader.tokenization.chinese_segmentation import SEGMENTERS
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 HEADER = "ngram\tcount\tt"
-OWN_LIST = "; a list of your own is read with a --vocab, by `corpus` and `inspect --input`"
+OWN_LIST = "; a list of your own is read with a --vocab, by `corpus`"
 
 
 class NGrams(NamedTuple):

@@ -77,9 +77,9 @@ class LocalEngine:
         folder.mkdir(exist_ok=True)
         parts = [folder / f"{index}" for index in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
-        with progress(f"counting {stage.order}-grams", len(tasks), " segments") as phase:
+        with progress(f"counting {stage.order}-grams", len(tasks), " segments") as bar:
             for _ in ordered_map(partial(_save_entries, stage), tasks, min(self._resources.workers, len(tasks))):
-                phase.advance(1)
+                bar.update(1)
         ranges = self._entry_ranges(parts, stage.count_bits)
         merge = partial(_merge_entries, parts, stage.count_bits, thresholds[stage.order])
         merged = ordered_map(merge, ranges, min(self._resources.workers, len(ranges)))

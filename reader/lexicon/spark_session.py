@@ -12,14 +12,15 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from reader.errors import InputError, SystemRefusedError
 from reader.system.installation import PACKAGES
-from reader.system.progress import Phase, progress
+from reader.system.progress import progress
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from tqdm import tqdm
 
 LOOPBACK = "127.0.0.1"
 # As in setup.py. `pip install 'ernie-gram[spark]'` works only for a published package; this works from a checkout too.
@@ -89,14 +90,14 @@ def spark_progress(context: SparkContext, what: str) -> Iterator[None]:
     """Show the progress of the tasks of the active stages while the body runs."""
     tracker, finished = context.statusTracker(), threading.Event()
 
-    def watch(phase: Phase) -> None:
+    def watch(bar: tqdm[NoReturn]) -> None:
         while not finished.wait(0.5):
             stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
-            phase.total = sum(stage.numTasks for stage in stages)
-            phase.done = sum(stage.numCompletedTasks for stage in stages)
+            bar.total = sum(stage.numTasks for stage in stages)
+            bar.update(sum(stage.numCompletedTasks for stage in stages) - bar.n)
 
-    with progress(what, unit=" tasks") as phase:
-        watcher = threading.Thread(target=watch, args=(phase,))
+    with progress(what, unit=" tasks") as bar:
+        watcher = threading.Thread(target=watch, args=(bar,))
         watcher.start()
         try:
             yield

@@ -92,11 +92,10 @@ def _write_error(path: Path, error: OSError) -> SystemRefusedError:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to. On success it is renamed to `path`; on any error it is removed.
 
-    Only one process at a time may write a path; see `claimed_file` in output_files.py for those that users name.
     Raises SystemRefusedError if the file cannot be written, InputError if `path` is a folder or if a folder above it is
     missing, see `check_parent`.
     """
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # another process may write the same file
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, not a file")

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import TextIO
 
 # Reentrant: a signal handler may write while its thread does.
 _dropping = threading.RLock()
+
+
+def above_bars(stream: TextIO) -> AbstractContextManager[None]:
+    """Let the lines that the body writes to a stream appear above the bars on the same terminal (see progress.py)."""
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    return tqdm.external_write_mode(stream) if tqdm else nullcontext()
 
 
 def write_or_drop(stream: TextIO | None, text: str = "") -> None:
@@ -19,8 +27,9 @@ def write_or_drop(stream: TextIO | None, text: str = "") -> None:
     if stream is None:
         return
     try:
-        stream.write(text)
-        stream.flush()
+        with above_bars(stream):
+            stream.write(text)
+            stream.flush()
     except OSError:
         _drop(stream)
 

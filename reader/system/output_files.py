@@ -126,19 +126,6 @@ def claimed_new_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def claimed_file(option: str, path: Path, overwrite: bool, inputs: Iterable[Path] = ()) -> Iterator[None]:
-    """Keep other processes from writing the file that an option names; raises InUseError if one is writing it.
-
-    Raises InputError as `check_output_path` does.
-    """
-    check_output_path(option, path, overwrite, inputs)
-    with locked_name(path, f"{path}: is being written"):
-        # Another process may have written it meanwhile.
-        check_output_path(option, path, overwrite)
-        yield
-
-
 def check_not_own(option: str, path: Path) -> None:
     """Raise InputError if a path has the name of one of the files of the run, corpus, checkpoint or model around it."""
     place = path.parent.resolve() / path.name

@@ -119,7 +119,7 @@ def map_segments(
             result_folders.append(folder / f"{len(result_folders)}")
             yield _Task(segment, result_folders[-1], text.position)
 
-    with progress(description, text.size, "B") as phase:
+    with progress(description, text.size, "B") as bar:
         for position in ordered_map(partial(_process, function), tasks(), workers):
-            phase.done = position
+            bar.update(position - bar.n)
     return result_folders, text.digest

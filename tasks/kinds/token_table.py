@@ -128,14 +128,14 @@ def _table(
     groups: Iterable[list[Encoding]], rows: Int64s, vocabulary: Vocabulary, with_spans: bool, with_words: bool
 ) -> TokenTable:
     ids, starts, ends, words, lengths = ([] for _ in range(5))  # type: ignore[var-annotated]
-    with progress("splitting texts into tokens", rows.max(initial=-1) + 1, " texts") as phase:
+    with progress("splitting texts into tokens", rows.max(initial=-1) + 1, " texts") as bar:
         for group in groups:
             lengths += map(len, group)
             ids.append(_joined([encoding.ids for encoding in group]))
             starts.append(_joined([encoding.starts for encoding in group if with_spans]))
             ends.append(_joined([encoding.ends for encoding in group if with_spans]))
             words.append(_joined([encoding.word_ids for encoding in group if with_words]))
-            phase.advance(len(group))
+            bar.update(len(group))
     special = np.array([vocabulary.cls, vocabulary.sep], np.int32)
     return TokenTable(
         ids=_joined([*ids, special]),

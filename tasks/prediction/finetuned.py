@@ -14,7 +14,6 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, load_description
 from ernie_gram.run.run_folder import RESULT
 from reader.errors import InputError
-from reader.system.progress import progress
 from reader.system.untrusted_text import json_value, limited_text
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
@@ -65,8 +64,7 @@ class LoadedModel:
 
     def encode(self, examples: Sequence[Example]) -> Features:
         """Return the features of examples, for prediction."""
-        with progress("encoding"):
-            features: Features = self.kind.encode(examples, self.tokenizer, training=False)
+        features: Features = self.kind.encode(examples, self.tokenizer, training=False)
         return features
 
     def with_precision(self, precision: str, key: str = "precision") -> LoadedModel:

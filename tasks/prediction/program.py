@@ -16,7 +16,6 @@ from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches.fields import Batch
 from reader.system.arrays import Float32s
-from reader.system.progress import progress
 from tasks.data.features import Features
 from tasks.prediction.finetuned import LoadedModel
 from tasks.training.evaluation import batch_scores
@@ -51,9 +50,8 @@ class Scorer:
             device = "auto" if is_gpu else "cpu"
             self._run = ExportedProgram(finetuned.source, device=device).run
             return
-        with progress("building the program"):
-            program = prediction_program(finetuned)
-            set_parameters(program.main, finetuned.model.parameters, str(finetuned.source), world.place)
+        program = prediction_program(finetuned)
+        set_parameters(program.main, finetuned.model.parameters, str(finetuned.source), world.place)
         self._run = partial(program.run, self._executor)
 
     def scores(self, features: Features, batch_size: int) -> Float32s:

@@ -87,13 +87,13 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     notes = Counter[str]()
     first_places: dict[str, Place] = {}
     rows, read_example = 0, KINDS[task.kind].read_example
-    with progress(f"reading {found.files[0]}", unit=" rows") as phase:
+    with progress(f"reading {found.files[0]}", unit=" rows") as bar:
         for row in found.layout.rows(found.files, KINDS[task.kind].wanted(labelled)):
             reading.notes.clear()
             made_row: Example | BadRow | OmittedRow
             made_row = made(row.place, read_example, row, str(rows), reading) if isinstance(row, Row) else row
             rows += 1
-            phase.advance(1)
+            bar.update(1)
             # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
             if split != TRAIN and not isinstance(made_row, (BadRow, OmittedRow)):
                 earlier = first_places.setdefault(made_row.id, made_row.place)

@@ -52,10 +52,10 @@ def batch_scores(
     """
     scores = np.zeros((features.num_units, width), np.float32)
     batches = evaluation_batches(features.lengths, batch_size)[world.rank :: world.size]
-    with progress("predicting", sum(map(len, batches)), " samples") as phase:
+    with progress("predicting", sum(map(len, batches)), " samples") as bar:
         for samples in until_requested(batches):
             scores[features.unit_rows(samples)] = run(features.batch(samples))[SCORES]
-            phase.advance(len(samples))
+            bar.update(len(samples))
     # The rows of other ranks are 0.
     return sum_array(executor, scores, world)
 

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from reader.errors import InputError, counted
-from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
 from tasks.data.examples import Example
@@ -116,8 +115,7 @@ def load_splits(
             kind = kind_of(task, settings)
             examples = spread_evenly(kind, examples, max_train_examples)
         read = time.monotonic()
-        with progress(f"encoding {name}"):
-            features = kind.encode(examples, tokenizer, training=name == TRAIN)
+        features = kind.encode(examples, tokenizer, training=name == TRAIN)
         if not len(features):
             raise InputError(f"{report.files[0]}: no example has anything to train on")
         counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))

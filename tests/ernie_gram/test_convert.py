@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from ernie_gram import fill_mask
 from ernie_gram.convert import main
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
-from reader.system.progress import Phase
 from tests.support.commands import call
 from tests.support.model_folders import random_model
 from tests.support.own_files import assert_every_file_is_own
@@ -28,21 +26,15 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_the_summary_names_the_format_the_files_and_a_next_command_that_works(
-    model: Path, tmp_path: Path, phases: dict[str, Phase]
-) -> None:
+def test_the_summary_names_the_format_and_the_files(model: Path, tmp_path: Path) -> None:
     done = call(main, str(model), str(tmp_path / "static"), "--to", "upstream_static")
     assert done.returncode == 0, done.stderr
-    static = tmp_path / "static"
-    assert list(phases) == [f"reading the model in {model}", f"writing {static}", f"reading the model in {static}"]
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert lines["read"].startswith(f"{model}: ernie_gram; 2 layers, 16 wide, 4 heads; 42 parameters with ")
     assert lines["read"].endswith("; 20 tokens; prediction heads")
     assert lines["written"] == f"{tmp_path / 'static'}: upstream_static; ernie_config.json, params/, vocab.txt"
-    program, command, *arguments = shlex.split(lines["next"])
-    assert [program, command] == ["ernie-gram", "fill-mask"]
     with fresh_scope():
-        filled = call(fill_mask.main, *arguments)
+        filled = call(fill_mask.main, str(tmp_path / "static"), "the [MASK] is here")
     assert filled.returncode == 0, filled.stderr
     assert filled.stdout.count("%") == 5
 
@@ -83,8 +75,7 @@ def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path)
 
 def test_a_model_without_heads_is_for_training_and_cannot_fill_masks(tmp_path: Path) -> None:
     write_model(random_model(use_relative_position=False), tmp_path / "bert", "bert")
-    done = call(main, str(tmp_path / "bert"), str(tmp_path / "ernie_gram"))
-    assert f"next     ernie-gram pretrain --paths.start {tmp_path / 'ernie_gram'}" in done.stdout
+    call(main, str(tmp_path / "bert"), str(tmp_path / "ernie_gram"))
     filled = call(fill_mask.main, str(tmp_path / "ernie_gram"), "a [MASK]")
     assert filled.returncode == 2
     assert filled.stderr.startswith(f"error: {tmp_path / 'ernie_gram'}: the model has no prediction heads")
@@ -99,12 +90,6 @@ def test_fill_mask_says_what_reading_the_folder_assumed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert f"note: {folder}: tokenizer_config.json does not say whether text becomes lower case" in done.stderr
     assert "note" not in done.stdout
-
-
-def test_an_export_for_paddlenlp_refers_to_its_card(tmp_path: Path) -> None:
-    write_model(random_model(use_relative_position=False), tmp_path / "model", "ernie_gram")
-    done = call(main, str(tmp_path / "model"), str(tmp_path / "exported"), "--to", "paddlenlp")
-    assert f"next     load it in PaddleNLP, and publish it, as {tmp_path / 'exported' / 'README.md'}" in done.stdout
 
 
 def test_settings_of_prediction_heads_from_strangers_are_checked_where_they_are_used(model: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 import shutil
 from contextlib import AbstractContextManager, suppress
@@ -12,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from reader.build import build_parser, main, resume_plan
+from reader.build import build_parser, resume_plan
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import sha256_of
 from reader.system.lock_files import locked_name
-from reader.system.output_files import claimed_file
 from reader.system.resumable_folder import resumable_folder
 from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.commands import call
 
 
 def run(*arguments: object) -> None:
@@ -48,7 +45,6 @@ def test_a_lexicon_may_have_few_distinct_ngrams(built: Path, tmp_path: Path, con
     lexicon = lexicon_of(content, built / "vocab.txt", tmp_path, "2:1")
     assert len(lexicon) == 1
     assert t in (None, str(lexicon.ngrams.t[0]))
-    run("inspect", tmp_path / "lexicon.tsv")
 
 
 @pytest.mark.parametrize(
@@ -250,18 +246,6 @@ def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: 
         run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
 
 
-def test_inspect_does_not_read_the_vocabulary_as_text(
-    built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copyfile(built / "vocab.txt", tmp_path / "vocab.txt")
-    shown = []
-    for place in (text, tmp_path):
-        vocab = ["--vocab", tmp_path / "vocab.txt"]
-        run("inspect", built / "lexicon.tsv", "--input", place, *vocab)
-        shown.append(capsys.readouterr().out.replace("vocab.txt", ""))
-    assert shown[0] == shown[1]
-
-
 def test_text_without_words_gives_no_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\u3000\n\u200b\n")
     with pytest.raises(InputError, match="no words"):
@@ -286,16 +270,3 @@ def test_most_frequent_ngrams_exclude_those_that_do_not_occur(
     shown = capsys.readouterr().out
     assert "new york (1)" in shown
     assert "(0)" not in shown
-    with pytest.raises(InputError, match="--vocab: only valid with --input"):
-        run("inspect", tmp_path / "lexicon.tsv", *vocab)
-
-
-def test_one_process_at_a_time_writes_a_vocabulary(text: Path, tmp_path: Path) -> None:
-    """The second begins while the first writes: it is refused in one line, and disturbs nothing."""
-    target = tmp_path / "vocab.txt"
-    arguments = ["vocab", "--input", str(text), "--size", "60", "--output", str(target)]
-    with claimed_file("--output", target, overwrite=False):
-        done = call(main, *arguments)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(rf"error: {target}: is being written by process {os.getpid()} on .*\n", done.stderr)
-    assert call(main, *arguments).returncode == 0

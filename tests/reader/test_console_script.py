@@ -30,7 +30,7 @@ INTERNAL = {
     *(f"ernie_gram.distributed.{name}" for name in ("launch", "count_gpus")),
 }
 # Commands that load within a second.
-SOON = ["inspect", "pretrain", "finetune", "tasks", "score"]
+SOON = ["corpus", "pretrain", "finetune", "tasks", "score"]
 RUN_PRETRAIN = "ernie_gram.run_pretrain"
 # Starts commands of the console script, each in a process of its own, and prints the end of each and what it imported.
 START = """

@@ -19,7 +19,6 @@ from reader.demo_text import (
     write_text,
 )
 from reader.errors import InputError
-from reader.system.output_files import claimed_file
 from reader.text.text_files import TextFiles
 from tests.support.commands import assert_one_line_error, call
 
@@ -146,13 +145,3 @@ def test_a_text_of_ones_own_is_never_replaced(tmp_path: Path) -> None:
     message = f"--output: {own} is also an input; choose another --output"
     assert_one_line_error(call(main, "--input", str(own), "--output", str(tmp_path), "--overwrite"), message)
     assert own.read_text() == "a line of my own\n" * 100
-
-
-def test_one_process_at_a_time_writes_the_text(tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text(TEXT)
-    arguments = ("--input", str(tmp_path / "own.txt"), "--output", str(tmp_path))
-    with claimed_file("--output", tmp_path / "dev.tsv", overwrite=False):
-        done = call(main, *arguments)
-    assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/dev.tsv: is being written by ")) == (1, True)
-    assert [path.name for path in tmp_path.iterdir()] == ["own.txt"]
-    assert call(main, *arguments).returncode == 0

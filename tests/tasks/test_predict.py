@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tqdm import tqdm
 
-from reader.system.output_files import claimed_file
-from reader.system.progress import Phase
 from tasks.api import FineTuned
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
@@ -76,20 +75,10 @@ def test_without_output_the_answers_alone_are_on_standard_output(rte: Path, tmp_
         assert_one_line_error(predict(rte, "--input", own, *more), f"{key}: ")
 
 
-def test_every_slow_phase_is_announced_and_counted(rte: Path, tmp_path: Path, phases: dict[str, Phase]) -> None:
+def test_the_bars_count_all_rows(rte: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]) -> None:
     path = pairs_file(tmp_path / "dev.tsv", labels=True)
     predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path)
-    assert set(phases) == {
-        f"reading the model in {rte}",
-        f"reading {path}",
-        "encoding",
-        "splitting texts into tokens",
-        "loading Paddle",
-        "building the program",
-        "predicting",
-        "finding the answers",
-    }
-    counted = [(phase.what, phase.done, phase.total) for phase in phases.values() if phase.unit]
+    counted = [(name, bar.n, bar.total) for name, bar in bars.items()]
     texts = ("splitting texts into tokens", len(TEXTS), len(TEXTS))
     assert counted == [(f"reading {path}", 25, None), texts, ("predicting", 25, 25)]
 
@@ -271,16 +260,6 @@ def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
         assert_one_line_error(predict(rte, "--input", source, "--output", output, "--overwrite"), message)
     assert_one_line_error(predict(rte, "--input", texts, "--output", other), f"{other}: already exists; choose another")
     assert texts.read_text() == lines.read_text() == content
-
-
-def test_predictions_are_written_by_one_process_at_a_time(rte: Path, tmp_path: Path) -> None:
-    texts = write(tmp_path / "own.tsv", "sentence1\tsentence2\nit\tran\n")
-    arguments, output = [rte, "--input", texts, "--output", tmp_path / "out"], tmp_path / "out"
-    with claimed_file("--output", output, overwrite=False):
-        done = predict(*arguments)
-        assert not output.exists()
-    assert (done.returncode, done.stderr.startswith(f"error: {output}: is being written by process ")) == (1, True)
-    assert predict(*arguments).returncode == 0
 
 
 def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(

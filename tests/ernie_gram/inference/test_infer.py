@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
@@ -23,7 +24,6 @@ from ernie_gram.inference.units import LINES_PER_BATCH
 from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
-from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
@@ -105,7 +105,7 @@ def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder
 
 
 def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
-    encoder_folder: Path, tmp_path: Path, phases: dict[str, Phase]
+    encoder_folder: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]
 ) -> None:
     random = np.random.default_rng(5)
     texts = [tuple(random_sentence(random, int(random.integers(2, 9))) for _ in range(1 + i % 2)) for i in range(40)]
@@ -134,7 +134,7 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
     (tmp_path / "one.txt").write_bytes(plain[:20])
     (tmp_path / "two.txt").write_bytes(b"ba\n \n\n")
     assert len(answers(infer(encoder_folder, "--input", tmp_path / "one.txt", tmp_path / "two.txt"))) > 1
-    assert phases["answering"].done == phases["answering"].total == 20 + 6
+    assert bars["answering"].n == bars["answering"].total == 20 + 6
     one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
     np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=plain + b"\n\n")

@@ -12,7 +12,6 @@ from reader.system.output_files import (
     check_new_folder,
     check_output_folder,
     check_output_path,
-    claimed_file,
     claimed_new_folder,
     kind_of,
 )
@@ -109,17 +108,3 @@ def test_one_process_at_a_time_creates_a_new_folder(tmp_path: Path) -> None:
         check_new_folder(marked(tmp_path / "run", "log.jsonl") / "step_7")
     with pytest.raises(InputError, match=r"^/proc: nothing can be written in /proc"):
         check_new_folder(Path("/proc/target"))
-
-
-def test_one_process_at_a_time_writes_a_file(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    with claimed_file("--output", target, overwrite=False):
-        for overwrite in (False, True):
-            with pytest.raises(InUseError, match=rf"^{target}: is being written by process \d+ on "):
-                claimed_file("--output", target, overwrite).__enter__()
-        target.touch()
-    assert [path.name for path in tmp_path.iterdir()] == ["target"]
-    with pytest.raises(InputError, match="already exists"), claimed_file("--output", target, overwrite=False):
-        pass
-    with claimed_file("--output", target, overwrite=True):
-        pass

@@ -14,11 +14,10 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from ernie_gram import fill_mask
 from reader.build import main
-from reader.corpus.builder import UnitCutter
 from reader.corpus.memmap import Corpus
+from reader.corpus.units import UnitCutter, UnitNames
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
-from reader.lexicon_report import cut_text
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
@@ -134,11 +133,13 @@ def test_readable_text_consists_of_the_words(pieces: Path, vocabulary: SentenceP
     names = Corpus(pieces / "corpus").names
     assert [names.text(ids[token]) for token in ("▁the", "ing", "▁", "[UNK]")] == ["the", "##ing", "▁", "[UNK]"]
     cutter = UnitCutter(vocabulary, Lexicon.load(pieces / "lexicon.tsv"))
-    shown = list(cut_text(cutter, ["Zyx! Isn't THE language reference", "中国人民大学"], coloured=False))
-    assert [line.replace("[", "").replace("]", "") for line in shown] == [
-        "zyx ! isn ' t the language reference",
-        " ".join(cut("中国人民大学")),
+    units, starts, _ = cutter.cut("Zyx! Isn't THE language reference\n中国人民大学\n".encode())
+    names = UnitNames(vocabulary, cutter.lexicon)
+    shown = [
+        vocabulary.text(names.text(unit) if unit >= cutter.num_tokens else unit for unit in units[first:last].tolist())
+        for first, last in pairwise(starts.tolist())
     ]
+    assert shown == ["zyx ! isn ' t the language reference", " ".join(cut("中国人民大学"))]
 
 
 def test_every_word_has_at_least_one_piece(vocabulary: SentencePieceVocabulary) -> None:

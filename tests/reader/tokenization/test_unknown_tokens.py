@@ -1,4 +1,4 @@
-"""The share of [UNK]: the same in a lexicon, in a corpus, in its shards, in `inspect` and in counts by hand."""
+"""The share of [UNK]: the same in a lexicon, in a corpus, in its shards and in counts by hand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def test_every_command_prints_the_same_share_and_warns(folder: Path) -> None:
             ["lexicon", *text, *vocab, "--top", "2:4", "--output", str(folder / "lexicon"), "--overwrite"],
             ["corpus", *text, *vocab, *lexicon, "--output", str(folder / "corpus"), "--overwrite"],
             ["corpus", *text, *vocab, "--output", str(folder / "corpus"), "--overwrite"],
-            ["inspect", str(folder / "lexicon"), *text, *vocab],
         ):
             done = call(main, *arguments)
             assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), arguments
