@@ -49,7 +49,7 @@ def column(values: Sequence[Sequence[float]], scale: float = 1.0, unit: str = ""
 def _cell(values: Sequence[float], scale: float, unit: str, decimals: int) -> Cell:
     mean = shown(scale * fmean(values), decimals) + unit
     all_of_them = ", ".join(map(exact, values))
-    if min(values) == max(values):
+    if len(set(map(exact, values))) == 1:  # NaN is not equal to itself
         return Cell(mean, all_of_them, "n")
     least, most = (shown(scale * bound, decimals) for bound in (min(values), max(values)))
     content = joined([mean, element("small", f"{least} – {most}")])
