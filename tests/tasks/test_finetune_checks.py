@@ -83,7 +83,16 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
     with run.lock():
         run.claim_output()
-    assert "dev.tsv:5\tthe label '7'" in (tmp_path / "run" / "skipped_rows.txt").read_text()
+    skipped = tmp_path / "run" / "skipped_rows.txt"
+    assert "dev.tsv:5\tthe label '7'" in skipped.read_text()
+    # Nothing of an earlier training stays that this one does not write again.
+    earlier = [skipped.with_name(name) for name in ("result.json", "predictions_dev.jsonl", "best")]
+    earlier[-1].mkdir()
+    for path in earlier[:-1]:
+        path.touch()
+    with run.lock():
+        replace(run, train=replace(run.train, report=replace(run.train.report, bad=())), dev=()).claim_output()
+    assert not [path for path in (skipped, *earlier) if path.exists()]
     assert len(run.dev[0].features) == DEV_ROWS - 1
 
 

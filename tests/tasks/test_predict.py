@@ -131,6 +131,11 @@ def test_bad_rows_are_refused_or_skipped_and_listed(rte: Path, tmp_path: Path) -
     write(tmp_path / "test.tsv", "sentence1\tsentence2\nit\tran\nit\n")
     done = predict(rte, "--data", tmp_path, "--output", tmp_path, "--on_bad_row", "skip")
     assert "warning: no prediction for 1 row; the benchmark asks for all" in done.stderr
+    # Also if the task itself leaves out short rows.
+    write(tmp_path / "test.tsv", "id\tquestion1\tquestion2\n0\tit\tran\n1\tit\n")
+    qqp = made_run(tmp_path / "qqp", TASKS["qqp"])
+    done = predict(qqp, "--data", tmp_path, "--output", tmp_path)
+    assert "warning: no prediction for 1 row; the benchmark asks for all" in done.stderr
 
 
 def squad_file(path: Path, context: str, questions: int) -> Path:

@@ -16,8 +16,10 @@ import pytest
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.parameters import transform_shapes
 from ernie_gram.formats.registry import read_model, write_model
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tasks.prediction.finetuned import load_finetuned
 from tests.support.commands import call
 from tests.support.given_model import BERT, given_bert
 from tests.support.model_folders import random_arrays, random_model
@@ -42,7 +44,10 @@ def predict(run: Path, data: Path, output: Path) -> Any:
 
 def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_path: Path) -> None:
     vocabulary = train_sentencepiece([text for text, _ in rows(60, seed=2)], 40, True)
-    given = given_bert(vocabulary, config=replace(BERT, vocab_size=len(vocabulary)))
+    # The words of Chinese text are those of the corpus.
+    counted = LexiconInfo(vocabulary.fingerprint, "jieba", "", {}, {}, 8, 0, 1)
+    lexicon = Lexicon(NGrams.from_texts(["the cat"], np.array([2]), np.array([1.0])), counted)
+    given = given_bert(vocabulary, config=replace(BERT, vocab_size=len(vocabulary)), lexicon=lexicon)
     write_model(given, tmp_path / "model", "ernie_gram")
     run = tmp_path / "run"
     done = finetune(tiny_task, run, f"--paths.model={tmp_path / 'model'}", "--optimizer.epochs=1")
@@ -50,6 +55,7 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
     again = read_model(run).vocabulary
     assert isinstance(again, SentencePieceVocabulary)
     assert again.fingerprint == vocabulary.fingerprint
+    assert load_finetuned(run).tokenizer.segmenter == "jieba"
     scores = json.loads((run / "result.json").read_text())["scores"]["dev"]
     assert predict(run, tiny_task / "data", tmp_path / "dev.tsv") == scores
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ernie_gram.api import Model
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Model as ModelRecord
 from ernie_gram.inference.description import load_description
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.exported_program import ExportedProgram
@@ -26,6 +27,7 @@ from ernie_gram.run.checkpoint import write_checksums
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
+from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import python
 from tests.support.exported_models import VOCABULARY, random_model, run_with_executor
@@ -44,7 +46,7 @@ def folder(encoder_folder: Path, tmp_path: Path) -> Path:
     return shutil.copytree(encoder_folder, tmp_path / "model")
 
 
-def exported(model: Model, outputs: str, folder: Path) -> Path:
+def exported(model: ModelRecord, outputs: str, folder: Path) -> Path:
     export_model(model, outputs, folder, start_world("cpu"))
     return folder
 
@@ -232,6 +234,21 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any],
     write_checksums(folder)
     with pytest.raises(InputError, match=message):
         load_description(folder)
+
+
+def test_texts_are_split_as_those_of_the_exported_model(folder: Path) -> None:
+    """The segmenter matters for a SentencePiece vocabulary; and its length and case for all."""
+    vocabulary = train_sentencepiece(["上海 is a town", "Shanghai is a city"], 30, False)
+    (folder / vocabulary.file_name).write_bytes(vocabulary.content)
+    path = folder / "inference.json"
+    for segmenter, lowercase, tokens in (("jieba", True, 9), ("space", False, 12)):
+        text = {"max_tokens": tokens, "lowercase": lowercase, "segmenter": segmenter, "vocabulary": "spm.model"}
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"text": text}))
+        (folder / "checksums.json").unlink()
+        write_checksums(folder)
+        model = Model.load(folder)
+        found = model.tokenizer.segmenter, model.tokenizer.vocabulary.lowercase, model.texts.max_tokens
+        assert found == (segmenter, lowercase, tokens)
 
 
 @pytest.mark.parametrize(

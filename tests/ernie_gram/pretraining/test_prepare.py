@@ -5,12 +5,16 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from ernie_gram.pretraining.prepare import has_same_text, is_same_corpus
+from ernie_gram.pretraining.config import DataConfig, PathsConfig, PretrainConfig
+from ernie_gram.pretraining.prepare import feeders, has_same_text, is_same_corpus
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, assert_one_line_error, build
+from tests.support.objectives import OBJECTIVES
 from tests.support.runs import FINISHED, pretrain
 
 
@@ -165,3 +169,28 @@ def test_corpora_of_the_same_units_have_the_same_text(corpus: Corpus, built: Pat
         assert not is_same_corpus(replace(info, **{key: "another"}), info)
     # Corpora that were built before there were digests.
     assert not has_same_text(replace(other, digests={}), replace(info, digests={}))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"seed": 2},
+        {"data": DataConfig(max_seq_len=48)},
+        {"data": DataConfig(max_seq_len=32, pack_documents=True)},
+        {"objective": replace(OBJECTIVES["explicit"], mask_fraction=0.3)},
+        {"objective": OBJECTIVES["contiguous"]},
+    ],
+    ids=["seed", "length", "packing", "fraction", "masking"],
+)
+def test_settings_decide_over_the_sequences_and_masks_of_training_and_evaluation(
+    corpus: Corpus, changed: dict[str, Any]
+) -> None:
+    paths = PathsConfig(corpus=str(corpus.path), held_out=str(corpus.path))
+    config = PretrainConfig(objective=OBJECTIVES["explicit"], data=DataConfig(max_seq_len=32), paths=paths)
+    rows, epochs = np.arange(40), np.zeros(40, np.int64)
+    found = []
+    for each in (config, replace(config), replace(config, **changed)):
+        found.append([feeder.batch(rows, epochs)["input_ids"] for feeder in feeders(each, corpus) if feeder])
+    for first, again, other in zip(*found, strict=True):
+        assert np.array_equal(first, again)
+        assert not np.array_equal(first, other)

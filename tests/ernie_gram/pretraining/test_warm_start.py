@@ -203,6 +203,12 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     np.testing.assert_allclose(arrays[table], slow_means(given["word_embedding"], corpus), atol=1e-5)
     for name in set(given) - {table, f"generator_{table}"}:
         assert np.array_equal(arrays[name][:F], given[name][:F]), name
+    # Drawn rows of n-grams differ between two tables of the same shape.
+    drawn = dataclasses.replace(config, objective=dataclasses.replace(config.objective, ngram_start="drawn"))
+    arrays, _ = values_of(dataclasses.replace(model, lexicon=None), drawn, corpus)
+    rows = [each[F:] for name, each in arrays.items() if name.endswith("_out_embedding") and len(each) == F + N]
+    assert len(rows) == (2 if size and not share else 0)
+    assert all(one.shape == other.shape and not (one == other).any() for one, other in itertools.pairwise(rows))
     # A generator that was trained without relative positions keeps its function.
     assert "generator_rel_pos_embedding" not in given
     with_bias = dataclasses.replace(config.model, use_relative_position=True, relative_position_start="zero")

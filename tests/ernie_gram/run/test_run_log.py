@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,3 +105,32 @@ def test_a_run_without_a_writable_home_directory_continues_without_visualdl(
     assert len(read_log(tmp_path)) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("cannot write its files: /home/user/.visualdl: Read-only file system")
+
+
+def test_lines_that_a_full_disk_refuses_are_written_later_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
+    write, room = log._file._file.write, 70
+
+    def refuse(content: bytes) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(content[:room])
+        room -= written
+        return written
+
+    monkeypatch.setattr(log._file, "_file", SimpleNamespace(write=refuse, close=log._file._file.close))
+    for step in range(5):
+        log.record("train", step, {"loss": 1.0})
+    assert len(read_log(tmp_path)) == 1
+    room = 1 << 20
+    log.record("train", 5, {"loss": 1.0})
+    room = 0
+    log.record("train", 6, {"loss": 1.0})
+    room = 1 << 20
+    log.close()
+    assert [record["step"] for record in read_log(tmp_path)] == [*range(7)]
+    # One warning each time that the disk becomes full.
+    assert capsys.readouterr().err.count("log.jsonl: No space left on device") == 2

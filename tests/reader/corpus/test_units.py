@@ -40,6 +40,8 @@ def test_documents_contain_the_tokens_of_their_text(built: Path, corpus: Corpus)
     expected = [tokens for tokens in documents if tokens]
     assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
     assert corpus.info.tokens == sum(map(len, expected))
+    counts = np.bincount(np.concatenate(expected), minlength=corpus.info.num_tokens)
+    assert np.array_equal(corpus.token_counts, counts)
     assert corpus.info.documents == len(expected)
 
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from reader.text.map_segments import Resources, map_segments
+from reader.text.map_segments import (
+    BASE_MEMORY_BYTES,
+    MIN_SEGMENT_BYTES,
+    PROCESSING_BYTES_PER_TEXT_BYTE,
+    QUEUED_BYTES_PER_TEXT_BYTE,
+    Resources,
+    map_segments,
+    max_workers,
+)
 from reader.text.text_files import Segment, TextFiles
 
 
@@ -32,3 +42,17 @@ def test_the_warm_up_uses_the_beginning_of_the_text(tmp_path: Path, workers: int
     for first_lines in warm_up_texts:
         assert whole.startswith(first_lines.rstrip())
         assert 1000 < len(first_lines) < 1 << 17
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7, 40, None])
+@pytest.mark.parametrize("memory", [1 << 29, 1 << 32, 1 << 36])
+def test_segments_in_work_and_in_the_queue_fit_the_memory(memory: int, workers: int | None) -> None:
+    """With the largest number of processes (None) too, and with that of a stopped job's segments."""
+    number = min(workers or max_workers(memory), max_workers(memory))
+    text: Any = SimpleNamespace(text_size=1 << 50)
+    for resumed in (None, 1 << 60):
+        size = Resources(memory, number, resumed).segment_bytes(text)
+        # While each process works on a segment, as many and three more wait.
+        used = number * PROCESSING_BYTES_PER_TEXT_BYTE + (number + 3) * QUEUED_BYTES_PER_TEXT_BYTE
+        assert size >= MIN_SEGMENT_BYTES
+        assert BASE_MEMORY_BYTES + used * size <= memory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import os
 import random
 import subprocess
 from pathlib import Path
@@ -152,6 +153,13 @@ def test_a_file_that_changes_while_it_is_read_and_an_empty_compressed_one_are_re
     with path.open("a") as file:
         file.write("more\n")
     with pytest.raises(InputError, match=r"a\.txt: has changed while it was read; run the command again"):
+        list(segments)
+    # Also if it keeps its size.
+    segments = TextFiles([path]).segments(50)
+    next(segments)
+    path.write_bytes(path.read_bytes().replace(b"one", b"two"))
+    os.utime(path, ns=(0, 0))  # a clock may be coarse
+    with pytest.raises(InputError, match=r"a\.txt: has changed"):
         list(segments)
     (tmp_path / "b.txt.gz").touch()
     with pytest.raises(InputError, match=r"b\.txt\.gz: damaged or cut short"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tasks.data.tag_schemes import Entity, entities_of, tags_of
 from tasks.kinds.catalog import kind_of
@@ -13,6 +15,7 @@ from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import TaggingFeatures
 from tasks.registry import TASKS
+from tests.tasks.kinds.test_examples import NER, make
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
@@ -108,3 +111,11 @@ def test_cluener_takes_entities_as_characters_and_knows_those_inside_others() ->
     # One row of tags cannot express the name inside the address.
     assert predictions.for_metric == [{"address": {"一二三四": [[0, 3]]}, "name": {"b": [[5, 5]]}}]
     assert kind.evaluate(predictions)["span_precision"] == 1.0
+
+
+@pytest.mark.parametrize(("start", "end", "number"), [(1, 3, 0), (1, 2, 1), (1, 4, 1), (0, 3, 1), (2, 3, 1)])
+def test_an_entity_whose_first_or_last_character_is_wrong_is_noted(start: int, end: int, number: int) -> None:
+    notes: Counter[str] = Counter()
+    example = make(NER, notes, text="abcde", entities=[("LOC", start, end, "bc")])
+    assert example.entities == (Entity("LOC", 1, 3),)
+    assert notes.total() == number

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.training.description import read_description
+from tasks.kinds.settings import KindSettings
+from tasks.registry import TASKS
+from tasks.training.description import Description, read_description, write_description
 
 TASK_FILE = """
 kind: classification
@@ -59,3 +61,8 @@ def test_deep_nesting_is_told_with_the_name_of_the_file(tmp_path: Path, name: st
     (run_with(tmp_path) / name).write_text('{"a": ' * 2000)
     with pytest.raises(InputError, match=f"^{tmp_path / name}: "):
         read_description(tmp_path)
+
+
+def test_the_file_of_an_earlier_custom_task_does_not_stay(tmp_path: Path) -> None:
+    write_description(run_with(tmp_path), Description(TASKS["sst2"], KindSettings(), "char", "float32"), None)
+    assert read_description(tmp_path).task == TASKS["sst2"]
