@@ -9,8 +9,12 @@ if __name__ == "__main__":
 
 import re
 import warnings
+from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, print_warning
@@ -29,12 +33,12 @@ EVALUATIONS = {
         "perplexity",
         "log",
         (
-            ("perplexity", "o-", ": units"),
-            ("ngram_perplexity", "s--", ": n-grams"),
-            ("frequency_perplexity", ".:", ": unit frequencies"),
+            ("perplexity", "solid", ": units"),
+            ("ngram_perplexity", "dashed", ": n-grams"),
+            ("frequency_perplexity", "dotted", ": unit frequencies"),
         ),
     ),
-    "Score": ("score", "linear", (("score", "o-", ""),)),
+    "Score": ("score", "linear", (("score", "solid", ""),)),
 }
 # Fonts for what DejaVu Sans, which comes with Matplotlib, lacks.
 CHINESE_FONTS = re.compile("CJK|WenQuanYi|SimHei|SimSun|YaHei|PingFang|Heiti")
@@ -45,19 +49,25 @@ DOTS_PER_INCH = 120
 MAX_LETTERS = 10
 
 
-def _curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
+def _curve(records: list[Record], kind: str, value: str) -> list[tuple[int, float]]:
     """Return the steps and values of one quantity."""
-    chosen = [record for record in records if record["kind"] == kind and value in record]
-    return [record["step"] for record in chosen], [record[value] for record in chosen]
+    return [(record["step"], record[value]) for record in records if record["kind"] == kind and value in record]
 
 
-def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure with some panels side by side."""
+def new_figure(panels: int, size: tuple[float, float] | None = None) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with some panels side by side; its size is in inches."""
     use_fonts()
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)
+    size = size or (4 + 3.5 * panels, 4)
+    figure, axes = pyplot.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
     return figure, list(axes[0])
+
+
+def draw_curve(axes: Axes, points: Sequence[tuple[int, float]], number: int, label: str, **style: Any) -> None:
+    """Draw a curve in the colour of a number, with a marker at each of its points if they are few."""
+    axes.plot(*np.reshape(points, (-1, 2)).T, color=f"C{number % 10}", label=label, **style)
+    axes.lines[-1].set_marker("o" if len(points) <= MAX_MARKED else "")
 
 
 def use_fonts() -> None:
@@ -69,6 +79,8 @@ def use_fonts() -> None:
 
     chinese = {font.name for font in font_manager.fontManager.ttflist if CHINESE_FONTS.search(font.name)}
     matplotlib.rcParams["font.family"] = ["DejaVu Sans", *sorted(chinese)]
+    # Names of runs may have dollar signs.
+    matplotlib.rcParams["text.parse_math"] = False
 
 
 def image_format(target: Path) -> str:
@@ -81,10 +93,15 @@ def image_format(target: Path) -> str:
 
 def set_step_axis(axes: Axes, title: str, label: str, scale: str) -> None:
     """Set the title of a panel and its axes: whole steps, and a quantity with its name and scale."""
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
     axes.set(title=title, xlabel="step", ylabel=label, yscale=scale)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    if scale == "log":
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
@@ -113,6 +130,18 @@ def write_figure(figure: Figure, target: Path) -> None:
         print_warning(f"{target}: no installed font has {shown}; install one, such as Noto Sans CJK, and draw it again")
 
 
+def svg_text(figure: Figure) -> str:
+    """Return a figure as an SVG element for a page, and free its memory. The fonts are those of the reader."""
+    from matplotlib import pyplot, rc_context
+
+    with rc_context({"svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    pyplot.close(figure)
+    return written.getvalue()[written.getvalue().index("<svg") :]
+
+
 def plot_runs(outputs: list[Path], target: Path) -> None:
     """Plot training losses and evaluations against steps, and write the plot, see `image_format`.
 
@@ -128,19 +157,17 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     shown = {
         title: panel
         for title, panel in EVALUATIONS.items()
-        if any(_curve(records, "eval", panel[2][0][0])[0] for records in logs)
+        if any(_curve(records, "eval", panel[2][0][0]) for records in logs)
     }
     figure, panels = new_figure(1 + len(shown))
     losses, *evaluations = panels
     names = [output.absolute().name for output in outputs]
     for number, (output, name, records) in enumerate(zip(outputs, names, logs, strict=True)):
-        color, label = f"C{number % 10}", name if names.count(name) == 1 else str(output)
-        steps, values = _curve(records, "train", "loss")
-        # A single point has no line.
-        losses.plot(steps, values, marker="o" if len(steps) <= MAX_MARKED else "", color=color, label=label)
+        label = name if names.count(name) == 1 else str(output)
+        draw_curve(losses, _curve(records, "train", "loss"), number, label)
         for axes, (_, _, curves) in zip(evaluations, shown.values(), strict=True):
             for value, style, suffix in curves:
-                axes.plot(*_curve(records, "eval", value), style, color=color, label=label + suffix)
+                draw_curve(axes, _curve(records, "eval", value), number, label + suffix, linestyle=style)
     set_step_axis(losses, "Training loss", "loss", "linear")
     for axes, (title, (what, scale, _)) in zip(evaluations, shown.items(), strict=True):
         set_step_axis(axes, title, what, scale)

@@ -1,7 +1,7 @@
 """Write one HTML page on runs and experiments: `ernie-gram report RUN [RUN ...] --output report.html`.
 
-RUN is the folder of a pre-training or a fine-tuning, or that of a sweep or a benchmark, which stands for all its
-runs. The page needs no network, and opens from a file.
+RUN is the folder of a pre-training or a fine-tuning, or that of a sweep, which stands for all its runs. The page needs
+no network, and opens from a file.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ if __name__ == "__main__":
 import argparse
 from pathlib import Path
 
-from ernie_gram.reporting.baselines import read_baselines
-from ernie_gram.reporting.experiments import records_of
-from ernie_gram.reporting.page import page
-from ernie_gram.reporting.runs import check_vocabularies, is_run, read_runs, run_folders
-from ernie_gram.run.results_file import RESULTS
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ernie_gram.reporting.finetuning import finetuning_part
+from ernie_gram.reporting.masks import filled_masks
+from ernie_gram.reporting.pretraining import pretraining_part
+from ernie_gram.reporting.runs import ReportedRun, comparability, left_out, read_runs, run_folders
+from ernie_gram.reporting.tables import results_table, settings_tables
+from ernie_gram.run.results_file import RESULTS, read_results
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import check_output_path, file_path
+from reader.system.progress import progress
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -30,53 +34,49 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run or of an experiment")
     parser.add_argument("--output", "--to", type=file_path, required=True, metavar="FILE", help="HTML file to write")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
-    parser.add_argument(
-        "--examples",
-        type=int,
-        default=3,
-        metavar="N",
-        help="held-out sentences for filled masks, and one for attention; 0 loads no model (%(default)s)",
-    )
-    parser.add_argument(
-        "--baselines",
-        type=Path,
-        metavar="FILE",
-        help="what `ernie-gram count-baselines` has printed (default: counted if the corpus is small)",
-    )
+    examples = "held-out texts with filled masks; 0 loads no model (%(default)s)"
+    parser.add_argument("--examples", type=int, default=3, metavar="N", help=examples)
     arguments = parser.parse_args()
     if arguments.examples < 0:
         raise InputError("--examples: must be at least 0")
     return arguments
 
 
-def page_of(arguments: argparse.Namespace) -> tuple[str, list[str]]:
-    """Return the HTML of the page and the notes on it.
+def page_of(arguments: argparse.Namespace, notes: list[str]) -> str:
+    """Return the HTML of the page; adds notes on what it cannot show.
 
     Raises InputError for a folder without runs, and for runs that cannot be compared.
     """
-    folders = [folder for path in arguments.runs for folder in run_folders(path)]
-    runs, notes = read_runs(list({folder.resolve(): folder for folder in folders}.values()))
-    check_vocabularies(runs)
-    experiments = {}
+    with progress("reading the runs"):
+        runs = read_runs([folder for path in arguments.runs for folder in run_folders(path)], notes)
+    results = []
     for path in dict.fromkeys(arguments.runs):
-        if not is_run(path) and (path / RESULTS).is_file():
-            experiments[path], more = records_of(path)
-            notes += more
-    if not runs and not any(experiments.values()):
+        records, broken = read_results(path)
+        notes += left_out(path / RESULTS, broken)
+        results += [results_table(list(records.values()), path.resolve().name)] if records else []
+    if not runs and not results:
         raise InputError(f"{', '.join(map(str, arguments.runs))}: no run has records yet")
-    counts = read_baselines(arguments.baselines, runs) if arguments.baselines else None
-    return page(runs, experiments, counts, arguments.examples, notes)
+    notes += comparability(runs)
+    by_task: dict[str, list[ReportedRun]] = {}
+    for run in runs:
+        by_task.setdefault(run.task, []).append(run)
+    parts = {task: finetuning_part(of) if task else pretraining_part(of, notes) for task, of in by_task.items()}
+    texts = filled_masks(by_task[""], arguments.examples, notes) if "" in by_task and arguments.examples else []
+    environment = Environment(loader=PackageLoader("ernie_gram.reporting"), autoescape=True, undefined=StrictUndefined)
+    environment.filters["settings_tables"] = settings_tables
+    names = [*(table.caption for table in results), *(run.name for run in runs)]
+    shown = {"by_task": by_task, "parts": parts, "texts": texts, "results": results}
+    return environment.get_template("report.html").render(names=names, notes=notes, runs=runs, **shown)
 
 
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     inputs = [path / RESULTS for path in arguments.runs]
-    inputs += [arguments.baselines] if arguments.baselines else []
+    notes: list[str] = []
     check_output_path("--output", arguments.output, arguments.overwrite, inputs)
-    written, notes = page_of(arguments)
+    content = page_of(arguments, notes).encode("utf-8", "replace")
     for note in notes:
         print_note(note)
-    content = written.encode("utf-8", "replace")
     write_atomically(arguments.output, content)
     print(f"written  {arguments.output}: {len(content) / 1000:,.0f} KB")

@@ -1,1 +1,1 @@
-"""The page of `ernie-gram report`: it reads the folders of runs, and writes HTML with inline figures."""
+"""The page of `ernie-gram report`: data of runs for the template in templates/, with Matplotlib's figures inline."""

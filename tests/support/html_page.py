@@ -1,4 +1,4 @@
-"""A page of HTML as tests read it: its elements, its tables, and what it would load from elsewhere."""
+"""A page of HTML as tests read it: its elements, its tables, and its text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-VOID = ("meta", "input", "wbr")
+VOID = ("meta", "input")
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Page(HTMLParser):
 
     Attributes:
         elements: name and attributes of every element, in order.
-        tables: in order; text: all text outside of scripts and styles; unclosed: names of elements that are still open.
+        tables: in order; text: all text outside of styles; unclosed: names of elements that are still open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,18 +57,17 @@ class Page(HTMLParser):
             self.tables[-1].rows[-1].append("")
             self.tables[-1].titles[-1].append(attributes.get("title", ""))
 
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
     def handle_endtag(self, tag: str) -> None:
         assert self.unclosed.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.unclosed and self.unclosed[-1] not in ("script", "style"):
+        if self.unclosed and self.unclosed[-1] != "style":
             self.text += data
         if {"td", "th"} & {*self.unclosed}:
             self.tables[-1].rows[-1][-1] += data
-
-    def attributes(self, tag: str) -> list[dict[str, str]]:
-        """Return the attributes of every element of a name."""
-        return [attributes for name, attributes in self.elements if name == tag]
 
     def table_with(self, *heads: str) -> Table:
         """Return the first table that has these columns."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ernie_gram.reporting.numbers import MISSING, PERCENT, column
 
 
