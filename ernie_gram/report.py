@@ -24,7 +24,7 @@ from ernie_gram.reporting.tables import results_table, settings_tables
 from ernie_gram.run.results_file import RESULTS, read_results
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import write_atomically
-from reader.system.output_files import check_output_path, file_path
+from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
 
 
@@ -32,8 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the parsed options; raises InputError."""
     parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run or of an experiment")
-    parser.add_argument("--output", "--to", type=file_path, required=True, metavar="FILE", help="HTML file to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
+    add_output_file(parser, "HTML file to write", required=True)
     examples = "held-out texts with filled masks; 0 loads no model (%(default)s)"
     parser.add_argument("--examples", type=int, default=3, metavar="N", help=examples)
     arguments = parser.parse_args()

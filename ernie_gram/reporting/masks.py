@@ -60,7 +60,7 @@ def filled_masks(runs: Sequence[ReportedRun], number: int, notes: list[str]) -> 
                 notes += [f"{run.name}: {note}" for note in model.notes]
             except InputError as error:
                 notes.append(f"{run.name}: no filled masks: {error}")
-            phase.advance(1)
+            phase.update(1)
     return [
         {"pieces": text.pieces(corpus), "columns": {name: found[i] for name, found in shown.items()}}
         for i, text in enumerate(texts if shown else [])
