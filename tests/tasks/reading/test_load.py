@@ -167,14 +167,16 @@ def test_answers_outside_of_the_context_are_bad_rows_in_training_only(tmp_path: 
     assert all(isinstance(example, SpanExample) for example in loaded.examples)
 
 
-def test_notes_count_examples_only(tmp_path: Path) -> None:
+def test_notes_count_each_example_once_and_no_bad_row(tmp_path: Path) -> None:
     task = dataclasses.replace(
         TASK,
         kind="multiple_choice",
         layout=JsonLines({"context": "c", "options": "o", "answer": "a"}),
         labels=None,
     )
-    write_lines(tmp_path / "train.tsv", *({"c": "x", "o": ["y", "y"], "a": answer} for answer in (0, 5)))
+    # The second row is bad, and the third has nothing to note.
+    rows = (["y", "y"], 0), (["y", "y"], 5), (["y", "z"], 0)
+    write_lines(tmp_path / "train.tsv", *({"c": "x", "o": options, "a": answer} for options, answer in rows))
     report = load_split(task, tmp_path, "train", "skip").report
     assert report.notes == {"questions with equal options": 1}
     assert len(report.bad) == 1
