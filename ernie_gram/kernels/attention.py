@@ -19,7 +19,7 @@ import numpy as np
 
 from ernie_gram.kernels.blas import product, product_with_transposed, transposed_product
 from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, product_of, serial
-from ernie_gram.kernels.parts import in_parts
+from ernie_gram.kernels.parts import arguments_of, in_parts
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
@@ -79,7 +79,7 @@ def attention(part: int, given: Any) -> None:
         slots: the rows of the longest sequence with its padding, at most L.
         log_sums: set to log(sum(exp(scores))) of each row that is not padding, float32 [R, A].
     """
-    projected, bias, starts, lengths, key, bound, kept_scale, scale, slots, out, log_sums = given[0]
+    projected, bias, starts, lengths, key, bound, kept_scale, scale, slots, out, log_sums = arguments_of(given)
     _, _, heads, size = projected.shape
     width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
     row_size = 3 * width
@@ -123,8 +123,8 @@ def attention(part: int, given: Any) -> None:
     *(*_COMMON, _cube, numba.float32[:, :, :, ::1], numba.float32[:, :, :, ::1], numba.int64, numba.int64),
 )
 def _attention_backward(part: int, given: Any) -> None:
-    projected, bias, starts, lengths, key, bound, kept_scale, scale, slots, out, log_sums = given[0][:11]
-    out_gradient, gradient, sums, _, members = given[0][11:]
+    projected, bias, starts, lengths, key, bound, kept_scale, scale, slots, out, log_sums = arguments_of(given)[:11]
+    out_gradient, gradient, sums, _, members = arguments_of(given)[11:]
     _, _, heads, size = projected.shape
     sequences, width, adds = lengths.size, heads * size, sums.shape[0] > 0
     blocks, row_size = (slots + _ROWS - 1) // _ROWS, 3 * width
@@ -176,7 +176,7 @@ def _attention_backward(part: int, given: Any) -> None:
 
 @in_parts(lambda bias_gradient, *_: len(bias_gradient), _cube, numba.float32[:, :, :, ::1])
 def _add_groups(head: int, given: Any) -> None:
-    bias_gradient, sums = given[0]
+    bias_gradient, sums = arguments_of(given)
     groups, _, slots, _ = sums.shape
     for slot in range(bias_gradient.shape[1]):
         row = bias_gradient[head, slot]

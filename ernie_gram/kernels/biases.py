@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.kernels.compiled import PART_ROWS, fma, product_of, row_parts, serial, sum_of
-from ernie_gram.kernels.parts import in_parts, matrix, vector
+from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32 = numba.float32
@@ -19,7 +19,7 @@ float32 = numba.float32
 @in_parts(row_parts, matrix, vector, matrix)
 def add_bias(part: int, given: Any) -> None:
     """Set out to rows + bias; rows and out float32 [rows, n], bias [n]."""
-    rows, bias, out = given[0]
+    rows, bias, out = arguments_of(given)
     for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows.shape[0])):
         for j in range(bias.size):
             out[row, j] = rows[row, j] + bias[j]
@@ -49,7 +49,7 @@ def gelu(x: float) -> float:
 @in_parts(lambda rows, *_: len(rows), matrix, vector, matrix)  # a loop over rows takes registers of the inner one
 def biased_gelu(row: int, given: Any) -> None:
     """Set out to gelu(rows + bias); rows and out float32 [rows, n], bias [n]."""
-    rows, bias, out = given[0]
+    rows, bias, out = arguments_of(given)
     for j in range(bias.size):
         out[row, j] = gelu(rows[row, j] + bias[j])
 
@@ -60,7 +60,7 @@ def normalised_sum(part: int, given: Any) -> None:
 
     Args: rows, float32 [rows, n]; bias [n]; residual [rows, n]; scale, shift [n]; epsilon; out [rows, n].
     """
-    rows, bias, residual, scale, shift, epsilon, out = given[0]
+    rows, bias, residual, scale, shift, epsilon, out = arguments_of(given)
     count, n = rows.shape
     total, memory = np.empty(n, np.float32), np.empty(n, np.float32)
     for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, count)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.kernels.parts import in_parts, matrix, vector
+from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
@@ -99,7 +99,7 @@ def dropout(part: int, given: Any) -> None:
     Args: x, float32 [n]; key, int32 [2], which decides the mask; bound: a number is dropped with probability
         bound / 65536; scale; out, float32 [n]; mask, uint8 [n].
     """
-    x, key, bound, scale, out, mask = given[0]
+    x, key, bound, scale, out, mask = arguments_of(given)
     _draw(part, key, bound, mask)
     for i in range(part * _DECIDED, min((part + 1) * _DECIDED, x.size)):
         out[i] = x[i] * scale if mask[i] else float32(0)
@@ -111,7 +111,7 @@ def masked(part: int, given: Any) -> None:
 
     Args: x, float32 [n]; mask, uint8 [n]; scale; out, float32 [n].
     """
-    x, mask, scale, out = given[0]
+    x, mask, scale, out = arguments_of(given)
     for i in range(part * _PART, min((part + 1) * _PART, x.size)):
         out[i] = x[i] * scale if mask[i] else float32(0)
 
@@ -156,7 +156,7 @@ def product_of(x: np.ndarray, y: np.ndarray, sums: np.ndarray) -> float:
 
 @in_parts(row_parts, matrix, vector, vector, vector, matrix, numba.float32, matrix, numba.float32[:, :, ::1])
 def _layer_norm_backward(part: int, given: Any) -> None:
-    x, mean, variance, scale, out_gradient, epsilon, x_gradient, sums = given[0]
+    x, mean, variance, scale, out_gradient, epsilon, x_gradient, sums = arguments_of(given)
     rows, n = x.shape
     of_scale, of_bias = sums[part, 0], sums[part, 1]
     normal, scaled, memory = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
@@ -237,13 +237,13 @@ def exponentials(row: np.ndarray, largest: float, sums: np.ndarray) -> float:
 
 @in_parts(_draws, keys, numba.int64, bits)
 def _draw_all(part: int, given: Any) -> None:
-    key, bound, mask = given[0]
+    key, bound, mask = arguments_of(given)
     _draw(part, key, bound, mask)
 
 
 @in_parts(row_parts, matrix, matrix, numba.int32[:, ::1], numba.float32, matrix, bit_rows)
 def _attention_weights(part: int, given: Any) -> None:
-    scores, weights, weight_bits, scale, dropped, mask = given[0]
+    scores, weights, weight_bits, scale, dropped, mask = arguments_of(given)
     rows, n = scores.shape
     sums = np.empty(n, np.float32)
     for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
@@ -287,7 +287,7 @@ def attention_weights_backward(part: int, given: Any) -> None:
     Args: weights, gradient, float32 [rows, n]; mask, uint8 [rows, n], and scale, of dropout, a mask of [0, n] for none;
         scores_gradient, float32 [rows, n].
     """
-    weights, gradient, mask, scale, scores_gradient = given[0]
+    weights, gradient, mask, scale, scores_gradient = arguments_of(given)
     rows, n = weights.shape
     sums = np.empty(n, np.float32)
     for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):

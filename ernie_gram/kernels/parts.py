@@ -36,21 +36,28 @@ def _call(_: Any, address: int, arguments: tuple[int, ...]) -> Any:
 
 @numba.extending.intrinsic
 def _stored(_: Any, values: Any) -> Any:
-    """Return the address of a copy of a tuple, which lasts until the calling function returns.
-
-    Its arrays have no owner: otherwise all threads would update its reference count in every row.
-    """
+    """Return the address of a copy of a tuple, which lasts until the calling function returns."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        copy = given[0]
-        for i, kind in enumerate(values):
+        return builder.ptrtoint(alloca_once_value(builder, given[0]), _word)
+
+    return _integer(values), generate
+
+
+@numba.extending.intrinsic
+def arguments_of(_: Any, given: Any) -> Any:
+    """Return the tuple at an address. Its arrays have no owner, so that no references are counted in every row."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        copy = builder.load(values[0])
+        for i, kind in enumerate(given.dtype):
             if isinstance(kind, types.Array):
                 array = create_struct_proxy(kind)(context, builder, builder.extract_value(copy, i))
                 array.meminfo = get_null_value(array.meminfo.type)
                 copy = builder.insert_value(copy, array._getvalue(), i)
-        return builder.ptrtoint(alloca_once_value(builder, copy), _word)
+        return copy
 
-    return _integer(values), generate
+    return given.dtype(given), generate
 
 
 def _for_all(compute: int, parts: int, arguments: int) -> None:
@@ -91,7 +98,7 @@ class InParts:
 
 
 def in_parts(count: Callable[..., int], *kinds: Any) -> Callable[[Compute], InParts]:
-    """Return a decorator of functions of the number of a part and of `given`, where given[0] has the arguments.
+    """Return a decorator of functions of the number of a part and of `given`; arguments_of(given) has the arguments.
 
     Args:
         count: returns the number of parts, given the arguments. It must not depend on the number of threads.

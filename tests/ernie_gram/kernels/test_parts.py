@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.kernels.parts import in_parts, matrix, vector
+from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
 
 @in_parts(lambda rows, *_: len(rows), matrix, numba.float32, numba.int64, vector)
 def weighted_sums(part: int, given: Any) -> None:
-    rows, weight, first, out = given[0]
+    rows, weight, first, out = arguments_of(given)
     out[part] += weight * rows[part, first:].sum()
 
 
