@@ -28,19 +28,6 @@ from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Return the parsed options; raises InputError."""
-    parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run or of an experiment")
-    add_output_file(parser, "HTML file to write", required=True)
-    examples = "held-out texts with filled masks; 0 loads no model (%(default)s)"
-    parser.add_argument("--examples", type=int, default=3, metavar="N", help=examples)
-    arguments = parser.parse_args()
-    if arguments.examples < 0:
-        raise InputError("--examples: must be at least 0")
-    return arguments
-
-
 def page_of(arguments: argparse.Namespace, notes: list[str]) -> str:
     """Return the HTML of the page; adds notes on what it cannot show.
 
@@ -70,7 +57,14 @@ def page_of(arguments: argparse.Namespace, notes: list[str]) -> str:
 
 def main() -> None:
     """Run the command line."""
-    arguments = parse_arguments()
+    parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run or of an experiment")
+    add_output_file(parser, "HTML file to write", required=True)
+    examples = "held-out texts with filled masks; 0 loads no model (%(default)s)"
+    parser.add_argument("--examples", type=int, default=3, metavar="N", help=examples)
+    arguments = parser.parse_args()
+    if arguments.examples < 0:
+        raise InputError("--examples: must be at least 0")
     inputs = [path / RESULTS for path in arguments.runs]
     notes: list[str] = []
     check_output_path("--output", arguments.output, arguments.overwrite, inputs)

@@ -16,9 +16,11 @@ from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.vocabulary import Vocabulary
 
 # Units that are shown for each mask, tokens of a text at most, and units between its two masks at least.
 TOP, MAX_TOKENS, DISTANCE = 5, 30, 2
+SHORTEST = 8  # in units
 
 
 class Text(NamedTuple):
@@ -84,10 +86,19 @@ def chosen_texts(corpus: Corpus, number: int, max_tokens: int) -> list[Text]:
         places = sorted(range(1, len(units) - 1), key=lambda place: abs(place - len(units) / 2))
         ngrams = [place for place in places if units[place] >= first][:1]
         far = [place for place in places if all(abs(place - ngram) > DISTANCE for ngram in ngrams)]
-        words = [place for place in far if units[place] < first and corpus.vocabulary.text(tokens[place]).isalpha()]
-        if corpus.vocabulary.unk not in units:
+        words = [place for place in far if _is_word(corpus.vocabulary, tokens[place], tokens[place + 1])]
+        if corpus.vocabulary.unk not in units and len(units) >= SHORTEST:
             found.append(Text(units, tokens, sorted(ngrams + words[:1])))
     return sorted((text for text in found if text.masked), key=lambda text: -len(text.masked))[:number]
+
+
+def _is_word(vocabulary: Vocabulary, unit: list[int], after: list[int]) -> bool:
+    """Return whether a unit is a token that is a whole word of letters, and no short one."""
+    text, begins = vocabulary.spelling(unit[0])
+    following, ends = vocabulary.spelling(after[0])
+    # In a SentencePiece vocabulary, punctuation marks do not begin a word.
+    is_whole = len(unit) == 1 and begins and (ends or not following.isalnum())
+    return is_whole and text.isalpha() and len(text.encode()) > 2
 
 
 def _guesses(model: Model, corpus: Corpus, text: Text) -> list[tuple[list[str], float]]:

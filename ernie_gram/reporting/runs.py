@@ -129,11 +129,9 @@ def read_runs(folders: Sequence[Path], notes: list[str]) -> list[ReportedRun]:
             held_out=read_object(folder / HELD_OUT),
             starts=read_json_lines(folder / STARTS)[0],
         )
-        if not run.records:
-            notes.append(f"{folder}: no records yet; left out")
-        else:
-            runs.append(run)
-            notes += [] if run.evaluations else [f"{folder}: no evaluations in its log, so only its training is shown"]
+        if not run.evaluations:
+            notes.append(f"{folder}: {'no evaluations in its log' if run.records else 'no records yet; left out'}")
+        runs += [run] if run.records else []
     return runs
 
 

@@ -77,7 +77,7 @@ def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
     page, done, curves = report(tmp_path, run, only_trained, begun)
     expected = [
         f"{run / 'log.jsonl'}: left out, because incomplete: line 5, 6",
-        f"{only_trained}: no evaluations in its log, so only its training is shown",
+        f"{only_trained}: no evaluations in its log",
         f"{begun}: no records yet; left out",
     ]
     assert done.stderr.splitlines()[:3] == [f"note: {line}" for line in expected]
