@@ -110,9 +110,11 @@ with module.progress("counting", 2, "B") as bar:
         assert (done.returncode, "counting" in done.stderr) == (0, shown), done.stderr
 
 
-def test_no_thread_draws_the_bar(errors: Callable[[bool], Stream]) -> None:
+def test_no_thread_draws_the_bar(errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is forked while it draws would wait forever for a lock."""
     errors(True)
+    for name, value in (("monitor", None), ("monitor_interval", 10)):  # as when tqdm is imported
+        monkeypatch.setattr(f"tqdm.tqdm.{name}", value)
     before = threading.active_count()
     with progress("reading", 3, " rows"):
         assert threading.active_count() == before
