@@ -123,7 +123,9 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     assert "unit frequencies" in run("count-baselines", "model")
     assert "[MASK 1]" in run("fill-mask", "model", "the [MASK] of a list")
     run("plot", "model", "--output", "curve.png")
-    options = [f"--pretrain.{option[2:]}" for option in (*TINY, "--paths.corpus=corpus", "--trainer.max_steps=2")]
+    shorter = ("--trainer.max_steps=2", "--optimizer.warmup_steps=0")
+    own_paths = ("--paths.corpus=corpus", "--paths.held_out=held_out")
+    options = [f"--pretrain.{option[2:]}" for option in (*TINY, *shorter, *own_paths)]
     done = run("sweep", "--pretrain", "conf/ablation/explicit.yaml", *options, "--output", "rungs")
     assert "| pre-training | explicit | " in done
 
