@@ -14,13 +14,15 @@ from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32 = numba.float32
+# Unlike `in_parts`, it takes arrays to be distinct. Therefore, loops that read and write the same memory use vector
+# instructions: here, the result may take that of the first array.
+parallel = numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 
 
-@in_parts(row_parts, matrix, vector, matrix)
-def add_bias(part: int, given: Any) -> None:
-    """Set out to rows + bias; rows and out float32 [rows, n], bias [n]."""
-    rows, bias, out = arguments_of(given)
-    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows.shape[0])):
+@parallel
+def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    """Set out to rows + bias; float32 [rows, n] and [n]."""
+    for row in numba.prange(rows.shape[0]):
         for j in range(bias.size):
             out[row, j] = rows[row, j] + bias[j]
 
@@ -46,12 +48,12 @@ def gelu(x: float) -> float:
     return fma(half, z * above / below, half)
 
 
-@in_parts(lambda rows, *_: len(rows), matrix, vector, matrix)  # a loop over rows takes registers of the inner one
-def biased_gelu(row: int, given: Any) -> None:
-    """Set out to gelu(rows + bias); rows and out float32 [rows, n], bias [n]."""
-    rows, bias, out = arguments_of(given)
-    for j in range(bias.size):
-        out[row, j] = gelu(rows[row, j] + bias[j])
+@parallel
+def biased_gelu(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    """Set out to gelu(rows + bias); float32 [rows, n] and [n]."""
+    for row in numba.prange(rows.shape[0]):
+        for j in range(bias.size):
+            out[row, j] = gelu(rows[row, j] + bias[j])
 
 
 @in_parts(row_parts, matrix, vector, matrix, vector, vector, numba.float32, matrix)

@@ -241,11 +241,11 @@ def _draw_all(part: int, given: Any) -> None:
     _draw(part, key, bound, mask)
 
 
-@in_parts(row_parts, matrix, matrix, numba.int32[:, ::1], numba.float32, matrix, bit_rows)
+@in_parts(row_parts, matrix, matrix, numba.float32, matrix, bit_rows)
 def _attention_weights(part: int, given: Any) -> None:
-    scores, weights, weight_bits, scale, dropped, mask = arguments_of(given)
+    scores, weights, scale, dropped, mask = arguments_of(given)
     rows, n = scores.shape
-    sums = np.empty(n, np.float32)
+    weight_bits, sums = weights.view(np.int32), np.empty(n, np.float32)
     for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
         for j in range(n):
             weights[row, j] = scores[row, j]
@@ -277,7 +277,7 @@ def attention_weights(
     """
     if mask.size:
         _draw_all(key, bound, mask.reshape(-1))
-    _attention_weights(scores, weights, weights.view(np.int32), scale, dropped, mask)
+    _attention_weights(scores, weights, scale, dropped, mask)
 
 
 @in_parts(row_parts, matrix, matrix, bit_rows, numba.float32, matrix)
