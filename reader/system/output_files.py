@@ -56,13 +56,6 @@ def add_output_file(parser: argparse._ActionsContainer, meaning: str, **more: An
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
 
 
-def add_output_files(parser: argparse._ActionsContainer, meanings: dict[str, str]) -> None:
-    """Add options that name a file to write each, with what they mean, and one --overwrite for all of them."""
-    for option, meaning in meanings.items():
-        parser.add_argument(option, type=file_path, metavar="FILE", help=meaning)
-    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
-
-
 def check_output_path(
     option: str, path: Path, overwrite: bool, inputs: Iterable[Path] = (), folder: bool = False
 ) -> None:
