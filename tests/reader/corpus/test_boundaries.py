@@ -57,9 +57,3 @@ def test_an_ngram_is_one_unit_and_a_word_is_one_unit_per_token() -> None:
     assert units.tolist() == [13, 14, 100, 12, 100, 11]
     assert starts.tolist() == [0, 4, 4, 6, 6]
     assert documents.tolist() == [4, 6]
-
-
-def test_without_a_lexicon_there_are_no_ngrams() -> None:
-    trie = trie_of([], 0)
-    offsets, pieces = np.array([0, 1, 2], np.int64), np.array([7, 8], np.int32)
-    assert cut_lines(np.array([0, 1, 0, LINE_END], np.int32), trie, offsets, pieces, 100).units.tolist() == [7, 8, 7]

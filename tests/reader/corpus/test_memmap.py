@@ -25,13 +25,6 @@ def test_counts_agree_with_the_stream(corpus: Corpus) -> None:
     assert np.array_equal(corpus.token_counts, np.bincount(tokens, minlength=corpus.info.num_tokens))
 
 
-def test_it_has_a_length_and_is_shown_in_one_line(corpus: Corpus) -> None:
-    assert len(corpus) == len(list(corpus)) == corpus.info.documents > 1
-    assert repr(corpus).startswith(f"<Corpus {corpus.path}: ")
-    assert f"{len(corpus.units):,}" in repr(corpus)
-    assert "\n" not in repr(corpus)
-
-
 @pytest.mark.parametrize("name", ["units.bin", "documents.bin"])
 def test_a_file_that_becomes_shorter_while_it_is_in_use_is_an_error(built: Path, tmp_path: Path, name: str) -> None:
     """Reading beyond the end of a mapped file would kill the process with SIGBUS."""
@@ -48,32 +41,26 @@ def test_a_file_that_becomes_shorter_while_it_is_in_use_is_an_error(built: Path,
 
 
 def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
-    def copy() -> Path:
-        shutil.rmtree(tmp_path / "c", ignore_errors=True)
-        return Path(shutil.copytree(built / "corpus", tmp_path / "c"))
-
-    path = copy()
-    info = json.loads((path / "corpus.json").read_text())
+    path = Path(shutil.copytree(built / "corpus", tmp_path / "c"))
+    content = (path / "corpus.json").read_text()
+    info = json.loads(content)
     (path / "corpus.json").write_text(json.dumps(info | {"format": 99}))
     with pytest.raises(InputError, match="corpus format 99"):
         Corpus(path)
-    (path / "corpus.json").write_text(json.dumps(info)[:-1])
-    with pytest.raises(InputError, match=r"corpus\.json: not a corpus description: "):
-        Corpus(path)
-    for wrong in ("{}", "[]", json.dumps(info | {"digests": None}), json.dumps(info | {"units": "7"})):
+    for wrong in (
+        content.rstrip()[:-1],
+        "{}",
+        "[]",
+        json.dumps(info | {"digests": None}),
+        json.dumps(info | {"units": "7"}),
+    ):
         (path / "corpus.json").write_text(wrong)
         with pytest.raises(InputError, match=r"corpus\.json: not a corpus description: "):
             check_corpus(path)
-    path = copy()
-    with (path / "ngram_offsets.npy").open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
-    with pytest.raises(InputError, match=r"ngram_offsets\.npy: "):
-        Corpus(path)
-    path = copy()
+    (path / "corpus.json").write_text(content)
     (path / "vocab.txt").write_text((path / "vocab.txt").read_text().replace("the\n", "teh\n"))
     with pytest.raises(InputError, match="not the vocabulary"):
         print(Corpus(path).vocabulary)
-    with pytest.raises(InputError, match="no corpus there"):
-        Corpus(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=rf"^{path / 'vocab.txt'}: a file, not the folder of a corpus$"):
-        Corpus(path / "vocab.txt")
+    for other in (tmp_path / "nowhere", path / "vocab.txt"):
+        with pytest.raises(InputError, match=f"^{other}: "):
+            Corpus(other)

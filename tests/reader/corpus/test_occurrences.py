@@ -10,7 +10,7 @@ from reader.build import main
 from reader.corpus import occurrences
 from reader.corpus.memmap import Corpus
 from reader.corpus.occurrences import large_lexicon_warning, median_occurrences
-from tests.support.commands import ROOT, build, call
+from tests.support.commands import build, call
 
 
 def corpus_of(built: Path, text: str, output: Path) -> str:
@@ -34,11 +34,6 @@ def test_a_corpus_of_the_lexicons_own_text_is_warned_of(
     assert corpus_of(built, "held_out.txt", tmp_path / "held_out") == ""
     monkeypatch.setattr(occurrences, "MIN_MEDIAN_OCCURRENCES", median)
     assert corpus_of(built, "train.txt", tmp_path / "again") == ""
-
-
-def test_the_documentation_has_the_number_of_the_warning() -> None:
-    text = " ".join((ROOT / "docs/building.md").read_text().split())
-    assert f"less than {occurrences.MIN_MEDIAN_OCCURRENCES} times" in text
 
 
 def test_a_corpus_in_which_no_ngram_occurs_is_warned_of(built: Path, tmp_path: Path) -> None:

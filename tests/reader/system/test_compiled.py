@@ -53,18 +53,3 @@ def test_the_folder_depends_on_the_sources(tmp_path: Path) -> None:
         folders.append(Path(shown.stdout.strip()))
     assert folders[0] == folders[2] != folders[1]
     assert folders[0].parent == tmp_path / "reader" / "__pycache__"
-
-
-def test_a_command_says_once_that_it_compiles(tmp_path: Path) -> None:
-    code = """if True:
-        import sys
-        import numpy as np
-        from reader.batches.sampler import mix_bits, permute
-        from reader.system.progress import show_progress
-        if sys.argv[1] == "command":
-            show_progress()
-        mix_bits(np.uint64(1)), permute(1, 5, 1, 0)
-    """
-    told = [python("-c", code, how, NUMBA_CACHE_DIR=str(tmp_path / cache), TQDM_DISABLE="0").stderr.splitlines()
-            for how, cache in (("program", "1"), ("command", "2"), ("command", "2"))]  # fmt: skip
-    assert list(map(len, told)) == [0, 1, 0]

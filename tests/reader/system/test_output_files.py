@@ -65,31 +65,23 @@ def test_an_existing_file_is_replaced_on_request_only_and_an_input_never(tmp_pat
 
 
 def test_what_cannot_be_the_file_is_refused(tmp_path: Path) -> None:
-    for path, message in (
-        (tmp_path, f"{tmp_path}: is a folder, but the result is a file; choose another --to"),
-        (Path("/dev/null"), "/dev/null: is not a regular file, but the result is a file"),
-        (Path("."), "--to: . has no file name"),
-        (tmp_path / "mnt" / "out", f"there is no folder {tmp_path / 'mnt'}"),
-        (Path("/proc/out"), "/proc: nothing can be written in /proc: No such file"),
-    ):
-        with pytest.raises(InputError) as error:
+    for path in (tmp_path, Path("/dev/null"), Path("."), tmp_path / "mnt" / "out", Path("/proc/out")):
+        with pytest.raises(InputError, match=str(path.parent if path.name == "out" else path)):
             check_output_path("--to", path, True)
-        assert message in str(error.value)
 
 
 def test_a_folder_of_runs_is_no_corpus_no_model_and_no_file_and_can_be_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for folder, message in (
-        (marked(tmp_path / "corpus", "corpus.json"), "is the folder of a corpus; choose another paths.output"),
-        (marked(tmp_path / "model", "pytorch_model.bin"), "is the folder of a model; choose another"),
+        (marked(tmp_path / "corpus", "corpus.json"), "corpus is the folder of a corpus"),
+        (marked(tmp_path / "model", "pytorch_model.bin"), "model is the folder of a model"),
         (marked(tmp_path / "run", "log.jsonl") / "best", "belongs to the run "),
-        (file, f"paths.output: {file} is a file; choose another paths.output"),
-        (Path("/proc/run"), "/proc/run: nothing can be written in /proc: No such file"),
+        (file, f"{file} is a file"),
+        (Path("/proc/run"), "nothing can be written in /proc"),
     ):
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=message):
             check_output_folder("paths.output", folder)
-        assert message in str(error.value)
     for folder in (tmp_path / "run", tmp_path / "new", tmp_path / "run" / "again"):
         check_output_folder("paths.output", folder)
     assert not (tmp_path / "new").exists()

@@ -14,7 +14,6 @@ import pytest
 from reader.system import progress as module
 from reader.system.console import write_or_drop
 from reader.system.progress import progress, show_progress
-from tests.support.commands import python
 
 
 class Stream(io.StringIO):
@@ -64,14 +63,6 @@ def test_a_log_gets_lines_with_rate_and_time_left(errors: Callable[[bool], Strea
     assert other == "a line of the command"
 
 
-def test_a_log_gets_no_line_before_it_is_due(errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch) -> None:
-    err = errors(False)
-    monkeypatch.setattr(module, "LINE_SECONDS", 1e6)
-    with progress("reading", 10, " rows") as bar:
-        bar.update(10)
-    assert err.getvalue() == ""
-
-
 def test_a_bar_breaks_no_line_and_vanishes(errors: Callable[[bool], Stream]) -> None:
     err = errors(True)
     with progress("training", 10, " steps") as bar:
@@ -94,20 +85,6 @@ def test_other_ranks_programs_and_a_missing_stream_have_no_bar(
     monkeypatch.setattr(sys, "stderr", None)
     with progress("loading", 2, "B") as bar:
         bar.update(1)
-
-
-def test_a_user_who_does_not_want_it_sees_nothing() -> None:
-    code = """
-from reader.system import progress as module
-
-module.show_progress()
-module.LINE_SECONDS = 1e-9
-with module.progress("counting", 2, "B") as bar:
-    bar.update(1)
-"""
-    for disabled, shown in (("1", False), (None, True)):
-        done = python("-c", code, TQDM_DISABLE=disabled)
-        assert (done.returncode, "counting" in done.stderr) == (0, shown), done.stderr
 
 
 def test_no_thread_draws_the_bar(errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch) -> None:

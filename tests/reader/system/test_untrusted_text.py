@@ -91,18 +91,9 @@ def test_names_that_are_paths_are_no_names_of_files() -> None:
 
 def test_messages_are_cut_in_the_middle(capsys: pytest.CaptureFixture[str]) -> None:
     message = f"file: {json.dumps('x' * 1_000_000)}: restore it"
-    error = InputError(message)
-    assert len(str(error)) < MAX_MESSAGE + 10
-    for line in (str(error), *printed(message, capsys)):
-        assert "file: " in line
-        assert line.endswith(": restore it")
-
-
-def printed(message: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Return the lines that a message becomes as an error, a note and a warning."""
     for print_it in (print_error, print_note, print_warning):
         print_it(message)
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.partition(": ")[0] for line in lines] == ["error", "note", "warning"]
-    assert max(map(len, lines)) < MAX_MESSAGE + 20
-    return lines
+    for line in (str(InputError(message)), *capsys.readouterr().err.splitlines()):
+        assert len(line) < MAX_MESSAGE + 20
+        assert "file: " in line
+        assert line.endswith(": restore it")

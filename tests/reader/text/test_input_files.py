@@ -100,10 +100,3 @@ def test_concatenated_shards_contain_all_files_in_order(tmp_path: Path) -> None:
         assert len(shards) == num_shards
         assert [path for shard in shards for path in shard] == paths
         assert all(shards)
-
-
-def test_files_of_equal_size_are_divided_evenly(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{i}.txt" for i in range(6)]
-    for path in paths:
-        path.write_bytes(b"x" * 500)
-    assert [len(shard) for shard in shard_files(paths, 3)] == [2, 2, 2]

@@ -9,10 +9,7 @@ from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
-import numpy as np
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
@@ -20,7 +17,6 @@ from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import holds_text, split_words
 from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable, select_alphabet
 from reader.tokenization.vocabulary_file import load_vocabulary
-from reader.tokenization.word_index import WordIndex
 from reader.tokenization.wordpiece import MAX_REPEATED, WordPieceVocabulary, count_words, train_wordpiece
 
 MIXED = [
@@ -45,25 +41,9 @@ def reference_words(text: str, lowercase: bool) -> list[str]:
 
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_words_equal_those_of_berts_tokenizer(lowercase: bool) -> None:
-    lines = [line for text in topics.values() for line in text.split("\n")] + MIXED
+    lines = [line for text in [*topics.values()][::3] for line in text.split("\n")] + MIXED
     for line in lines:
         assert split_words(line, lowercase) == reference_words(line, lowercase), repr(line)
-
-
-def test_pieces_equal_those_of_berts_tokenizer(built: Path) -> None:
-    vocabulary = load_vocabulary(built / "vocab.txt")
-    tokenizer = Tokenizer(WordPiece(vocabulary.ids, unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = BertNormalizer()
-    tokenizer.pre_tokenizer = BertPreTokenizer()
-    lines = (built / "held_out.txt").read_text(encoding="utf-8").split("\n") + MIXED
-    index, table = WordIndex(lowercase=True), PieceTable(vocabulary)
-    for _ in range(2):  # in the second iteration, every run and every word is already known
-        stream = index.encode("".join(f"{line}\n" for line in lines).encode())
-        table.extend(index.words(len(table)))
-        ends = np.flatnonzero(stream < 0)
-        for line, words in zip(lines, np.split(stream, ends + 1)[:-1], strict=True):
-            ours = [int(piece) for w in words[:-1] for piece in table.pieces[table.offsets[w] : table.offsets[w + 1]]]
-            assert ours == tokenizer.encode(line, add_special_tokens=False).ids, repr(line)
 
 
 def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:

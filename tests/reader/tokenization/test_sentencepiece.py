@@ -17,14 +17,14 @@ from reader.build import main
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter, UnitNames
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.lexicon.lexicon_file import Lexicon
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary
 from tests.reader.corpus.test_builder import tokens_of
-from tests.support.commands import build, call, python
+from tests.support.commands import assert_one_line_error, build, call, python
 from tests.support.runs import TINY, pretrain_with
 
 HAN = "中国人民大学在北京。我们的研究人员在中国人民大学工作！北京是中国的首都，人工智能研究很重要。\n"
@@ -150,15 +150,6 @@ def test_every_word_has_at_least_one_piece(vocabulary: SentencePieceVocabulary) 
     assert not {*range(5)} & {token for word in split_words("[MASK]", True) for token in vocabulary.encode(word)}
 
 
-def test_text_with_masks_is_split_as_the_corpus_is(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
-    lexicon, text = Lexicon.load(pieces / "lexicon.tsv"), (HAN + "the language reference").encode()
-    corpus = Corpus(pieces / "corpus")
-    units = UnitCutter(vocabulary, lexicon).cut(text).units
-    tokens = UnitCutter(vocabulary, None, segmenter_of(lexicon)).cut(text).units
-    assert tokens_of(corpus, units) == tokens.tolist()
-    assert len(units) < len(tokens)
-
-
 def damaged(model: bytes) -> bytes:
     position = model.index("▁the".encode())
     return model[:position] + b"\xff" + model[position + 1 :]
@@ -209,41 +200,30 @@ def test_vocabularies_of_different_kind_or_content_have_different_fingerprints(
 
 
 def test_a_vocabulary_is_rejected_with_the_lexicon_of_another_kind(
-    built: Path, pieces: Path, vocabulary: SentencePieceVocabulary, tmp_path: Path
+    built: Path, vocabulary: SentencePieceVocabulary
 ) -> None:
     with pytest.raises(InputError, match=r"lexicon\.tsv: was made with another vocabulary"):
         Lexicon.load(built / "lexicon.tsv", vocabulary)
-    arguments = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(pieces / "lexicon.tsv")]
-    arguments += ["--input", str(pieces / "train.txt"), "--output", str(tmp_path / "corpus")]
-    done = call(main, "corpus", *arguments)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {pieces / 'lexicon.tsv'}: was made with another vocabulary")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("tokenizer", "name"), [("sentencepiece", "v.txt"), ("wordpiece", "v.model")])
 def test_an_output_name_of_another_kind_is_rejected(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
-    output = tmp_path / name
-    arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(output)]
-    done = call(main, "vocab", *arguments)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: --output: {output} would be read as ")
-    assert not output.exists()
+    arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(tmp_path / name)]
+    assert_one_line_error(call(main, "vocab", *arguments), f"--output: {tmp_path / name} ")
+    assert not (tmp_path / name).exists()
 
 
 def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path, tmp_path: Path) -> None:
+    from tests.support.static_programs import fresh_scope
+
     run = tmp_path / "run"
     run.mkdir()
     # A file that a failed attempt with another corpus left behind.
     shutil.copyfile(built / "vocab.txt", run / "vocab.txt")
     paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
-    steps = ["--trainer.max_steps=5", "--trainer.save_every=5"]
-    done = pretrain_with(*TINY, *paths, *steps)
+    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=5", "--trainer.save_every=5")
     assert done.returncode == 0, done.stderr
     assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
-    from tests.support.static_programs import fresh_scope
-
     with fresh_scope():
         done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。")
     assert done.returncode == 0, done.stderr
@@ -253,12 +233,7 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
         answers = (unit for unit in range(corpus.num_units) if unit not in corpus.vocabulary.special_ids)
         assert sorted(units) == sorted(map(corpus.names.text, answers))
         assert 0.99 < sum(guess["probability"] for guess in mask) < 1
-    other = trained(**OURS)
-    (run / "spm.model").write_bytes(other)
-    (run / "vocab.txt").unlink()
-    done = call(fill_mask.main, str(run), "[MASK]")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("spm.model: not the vocabulary the model was trained with")
     (run / "spm.model").unlink()
-    with pytest.raises(InputError, match=r"run: contains no vocab\.txt or spm\.model, the vocabulary of x"):
+    (run / "vocab.txt").unlink()
+    with pytest.raises(InputError, match="run: contains no "):
         kept_vocabulary(run, "", "of x")

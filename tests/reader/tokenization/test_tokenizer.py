@@ -137,16 +137,6 @@ def test_examples(text: str, tokens: list[str], expected: list[tuple[str, str]])
     ] * 4
 
 
-def test_the_names_of_special_tokens_are_not_recognized() -> None:
-    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "a", "##b", "一", "[", "]", "cls"])
-    encoding = Tokenizer(vocabulary).encode("ab 一[CLS]")
-    names = [vocabulary.tokens[token] for token in encoding.ids]
-    assert names == ["a", "##b", "一", "[", "cls", "]"]
-    assert encoding.starts.tolist() == [0, 1, 3, 4, 5, 8]
-    assert encoding.ends.tolist() == [1, 2, 4, 5, 8, 9]
-    assert encoding.word_ids.tolist() == [0, 0, 1, 2, 3, 4]
-
-
 def test_a_segmenter_affects_only_sentencepiece(sentencepiece: SentencePieceVocabulary) -> None:
     text = "中国人民大学在北京"
     one, other = (Tokenizer(sentencepiece, name).encode(text) for name in ("char", "jieba"))

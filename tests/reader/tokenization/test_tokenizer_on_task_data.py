@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import pytest
 
 from reader.corpus.units import UnitCutter
 from reader.tokenization.sentencepiece import train_sentencepiece
-from reader.tokenization.text_pieces import WHITE_SPACE
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
@@ -116,43 +114,3 @@ def test_tagged_sentences_keep_one_or_more_tokens_per_tag() -> None:
         assert encoding.ids.tolist() == [token for ids in expected for token in ids or [vocabulary.unk]]
         num_added += sum(not ids for ids in expected)
     print(f"\nMSRA-NER dev: {len(sentences):,} sentences, {num_added} characters without a token became [UNK]")
-
-
-def answers_of(document: Any) -> Iterator[tuple[str, str, int]]:
-    """Yield (context, answer, position) for each distinct answer of each question; -1 if it is not in the context."""
-    for paragraph in (paragraph for entry in document["data"] for paragraph in entry["paragraphs"]):
-        context = paragraph["context"]
-        for question in paragraph["qas"]:
-            if question.get("is_impossible"):
-                continue
-            for answer, start in sorted({(answer["text"], answer["answer_start"]) for answer in question["answers"]}):
-                known = start >= 0 and context.startswith(answer, start)
-                yield context, answer, start if known else context.find(answer)
-
-
-def test_answers_are_found_again_at_the_edges_of_tokens() -> None:
-    print("\n| file | answers | at edges of tokens | so after stripping | inside a token | not in the context |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for name, language in ANSWER_FILES.items():
-        tokenizer = Tokenizer(load_vocabulary(FOLDER / "vocab" / language / "vocab.txt"))
-        document = json.loads((FOLDER / name).read_text(encoding="utf-8-sig"))
-        counts: Counter[str] = Counter()
-        inside: list[str] = []
-        for context, answer, start in answers_of(document):
-            stripped = answer.strip(WHITE_SPACE)
-            if start < 0 or not stripped:
-                counts["absent"] += 1
-                continue
-            encoding = tokenizer.encode(context)
-            found = encoding.characters_of(*encoding.tokens_in(start, start + len(answer)))
-            start += answer.index(stripped)
-            expected = (start, start + len(stripped))
-            if found == expected:
-                counts["exact" if stripped == answer else "stripped"] += 1
-            else:
-                assert found[0] <= expected[0] < expected[1] <= found[1], (name, answer)
-                counts["inside"] += 1
-                inside.append(f"{stripped!r} in {context[slice(*found)]!r}")
-        columns = [counts.total(), *(counts[kind] for kind in ("exact", "stripped", "inside", "absent"))]
-        print(f"| {name} | {' | '.join(f'{count:,}' for count in columns)} |   {'; '.join(inside[:5])}")
-        assert counts["exact"] > 0.9 * counts.total()
