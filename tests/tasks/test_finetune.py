@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections import Counter
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from tqdm import tqdm
 
 from ernie_gram.formats.heads import check_own_parameters
 from ernie_gram.formats.parameters import encoder_shapes, transform_shapes
-from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.formats.registry import read_model
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
@@ -58,16 +54,6 @@ def test_the_model_learns_more_than_the_majority_class(tiny_task: Path, finetune
     }
 
 
-def test_the_bars_count_rows_and_steps(tiny_task: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]) -> None:
-    assert finetune(tiny_task, tmp_path / "run", "--optimizer.epochs=1").returncode == 0
-    train = f"reading {tiny_task / 'data' / 'train'}.tsv"
-    assert [(bars[name].n, bars[name].total) for name in (train, "training", "predicting")] == [
-        *((TRAIN_ROWS, None), (8, 8), (DEV_ROWS, DEV_ROWS)),
-    ]
-    again = finetune(tiny_task, tmp_path / "run", "--optimizer.epochs=1")
-    assert (again.returncode, bars["training"].n, bars["training"].initial) == (0, 8, 8)
-
-
 def test_the_score_is_that_of_the_predictions_and_of_the_best_evaluation(tiny_task: Path, finetuned: Path) -> None:
     lines = [line.split("\t") for line in (finetuned / PREDICTIONS).read_text().splitlines()]
     assert [index for index, _ in lines] == ["index", *map(str, range(DEV_ROWS))]
@@ -85,19 +71,28 @@ def test_the_score_is_that_of_the_predictions_and_of_the_best_evaluation(tiny_ta
     assert json.loads(done.stdout) == {"accuracy": score}
 
 
-def test_the_last_model_predicts_and_evaluations_are_as_frequent_as_the_settings_say(
-    tiny_task: Path, tmp_path: Path
-) -> None:
-    more = ["--optimizer.epochs=1", "--evaluation.every=3", "--evaluation.choose=last"]
-    done = finetune(tiny_task, tmp_path / "run", *more)
+LAST = ("--optimizer.epochs=1", "--evaluation.every=3", "--evaluation.choose=last")
+
+
+@pytest.fixture(scope="module")
+def last(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of one epoch. Tests must not change it."""
+    run = tmp_path_factory.mktemp("last") / "run"
+    done = finetune(tiny_task, run, *LAST)
     assert done.returncode == 0, done.stderr
-    scores = {record["step"]: record["score"] for record in read_log(tmp_path / "run") if record["kind"] == "eval"}
+    return run
+
+
+def test_the_last_model_predicts_and_evaluations_are_as_frequent_as_the_settings_say(
+    tiny_task: Path, last: Path, tmp_path: Path
+) -> None:
+    scores = {record["step"]: record["score"] for record in read_log(last) if record["kind"] == "eval"}
     assert [*scores] == [3, 6, 8]
-    result = result_of(tmp_path / "run")
+    result = result_of(last)
     assert (result["steps"]["chosen"], result["score"]) == (8, scores[8])
-    assert not (tmp_path / "run" / "best").exists()
-    refused = finetune(tiny_task, tmp_path / "other", *more, "--evaluation.metric=accuracy")
-    assert_one_line_error(refused, "evaluation.metric: chooses the best evaluation; set evaluation.choose to best, or ")
+    assert not (last / "best").exists()
+    refused = finetune(tiny_task, tmp_path / "other", *LAST, "--evaluation.metric=accuracy")
+    assert_one_line_error(refused, "evaluation.metric: ")
 
 
 def test_predictions_that_are_all_the_same_give_a_warning(tiny_task: Path, tmp_path: Path) -> None:
@@ -105,9 +100,8 @@ def test_predictions_that_are_all_the_same_give_a_warning(tiny_task: Path, tmp_p
     (task / "data" / "train.tsv").write_text("text\tlabel\n" + "a b\t0\n" * 60 + "c\t1\n")
     (task / "data" / "dev.tsv").write_text("text\tlabel\na b\t0\na a\t1\n")
     done = finetune(task, tmp_path / "run", "--optimizer.epochs=1")
-    assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("warning: "))
-    assert line.startswith("warning: dev: the prediction for every example is '0': the model has learned nothing; ")
+    assert line.startswith("warning: dev: the prediction for every example is '0'")
 
 
 def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Path, finetuned: Path) -> None:
@@ -121,25 +115,6 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
         assert (description.task.name, description.task.labels) == ("task", ("0", "1"))
         assert description.settings.head.sentence_output == "mean"
         assert description.settings.input.max_seq_len == 16
-
-
-def test_the_documentation_lists_every_file_of_a_run(finetuned: Path) -> None:
-    page = (ROOT / "docs" / "fine_tuning.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^    (\S+)  ", page.split("## Files of a run")[1].split("\n## ")[0], re.MULTILINE)
-    patterns = [name.rstrip("/").replace("SPLIT", "*").replace("_N", "_*") for name in listed]
-    found = [path.name for path in finetuned.iterdir() if not path.name.startswith(".")]
-    assert "vocab.txt" in found
-    assert [name for name in found if not any(fnmatch(name, pattern) for pattern in patterns)] == []
-
-
-def test_a_fine_tuned_model_can_be_converted(finetuned: Path, tmp_path: Path) -> None:
-    model = read_model(finetuned)
-    write_model(model, tmp_path / "ours", "ernie_gram")
-    again = read_model(tmp_path / "ours").parameters
-    assert again.keys() == model.parameters.keys()
-    assert all(np.array_equal(again[name], model.parameters[name]) for name in again)
-    with pytest.raises(InputError, match="cls_out_b, cls_out_w: the output layer of a fine-tuned task"):
-        write_model(model, tmp_path / "bert", "bert")
 
 
 @pytest.mark.parametrize("width", [0, 4])
@@ -192,24 +167,21 @@ def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned
 def test_a_missing_file_of_ones_own_task_is_an_error(tiny_task: Path, tmp_path: Path) -> None:
     text = (tiny_task / "data" / "task.yaml").read_text()
     task = tmp_path / "task.yaml"
-    for files, code in (
-        ("dev: dev.tsv, test: tset.tsv", 2),
-        ("dev: dve.tsv", 2),
-        ("dev: dev.tsv, test: tset.tsv}\nunlabelled: [test]  # {", 0),
+    for files, missing in (
+        ("dev: dev.tsv, test: tset.tsv", "tset.tsv"),
+        ("dev: dve.tsv", "dve.tsv"),
+        ("dev: dev.tsv, test: tset.tsv}\nunlabelled: [test]  # {", ""),
     ):
         task.write_text(text.replace("dev: dev.tsv", files))
         done = finetune(tiny_task, tmp_path / "run", f"--task={task}", "--check")
-        assert done.returncode == code, done.stderr
-        assert code == 0 or re.search(
-            r"no files of the split '(test|dev)' of .*; looked for (tset|dve)\.tsv", done.stderr
-        )
+        assert (done.returncode, missing in done.stderr) == (2 if missing else 0, True), done.stderr
 
 
-def test_micro_batches_are_added_up_to_the_batch(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+def test_micro_batches_are_added_up_to_the_batch(tiny_task: Path, last: Path, tmp_path: Path) -> None:
     """Of 7 or 8 samples each, in micro-batches of at most 3."""
-    assert finetune(tiny_task, tmp_path / "run", "--trainer.micro_batch=3").returncode == 0
-    np.testing.assert_allclose(*map(training_losses, (finetuned, tmp_path / "run")), rtol=1e-4)
-    assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (finetuned / PREDICTIONS).read_bytes()
+    assert finetune(tiny_task, tmp_path / "run", *LAST, "--trainer.micro_batch=3").returncode == 0
+    np.testing.assert_allclose(*map(training_losses, (last, tmp_path / "run")), rtol=1e-4)
+    assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (last / PREDICTIONS).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -238,21 +210,18 @@ def test_two_processes_from_the_shell_predict_as_one(
 
 def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path, tmp_path: Path) -> None:
     more = [f"--task={span_task(tmp_path)}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
-    done = finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4")
+    done = finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4", "--evaluation.metric=HasAns_f1")
     assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    for name in ("dev", "test"):
-        if name == "test":
-            # It has gold answers, but the threshold is not chosen on it, whichever files are there.
-            (tmp_path / "dev.json").unlink()
-        arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out", "--overwrite"]
-        done = predict(tmp_path / "run", *arguments)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[-1]) == result["scores"][name]
-        answers = json.loads((tmp_path / f"{name}.out").read_text())
-        assert predict(tmp_path / "run", *arguments, "--json").returncode == 0
-        for line in (tmp_path / f"{name}.out").read_text().splitlines():
-            record = json.loads(line)
-            assert record["answer"] == answers[record["id"]]
-            assert (record["answer"] == "") == (record["na_score"] > result["null_threshold"])
-            assert (record["answer"] == "") == (record["score"] is None) == (record["probability"] is None)
+    result = result_of(tmp_path / "run")
+    scores = result["scores"]["dev"]
+    assert result["score"] == scores["HasAns_f1"] != scores["f1"], scores
+    # It has gold answers, but the threshold is not chosen on it, whichever files are there.
+    (tmp_path / "dev.json").unlink()
+    arguments = ["--data", tmp_path, "--split", "test", "--output", tmp_path / "test.out", "--overwrite"]
+    done = predict(tmp_path / "run", *arguments)
+    assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["test"]
+    answers = json.loads((tmp_path / "test.out").read_text())
+    assert predict(tmp_path / "run", *arguments, "--json").returncode == 0
+    for record in map(json.loads, (tmp_path / "test.out").read_text().splitlines()):
+        assert record["answer"] == answers[record["id"]]
+        assert (record["answer"] == "") == (record["na_score"] > result["null_threshold"])

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.support.commands import call
+from tests.support.further_cases import only
 from tests.support.own_tasks import KINDS, own_task
 from tests.support.pretended_gpu import on_gpu
 from tests.support.static_programs import fresh_scope
 from tests.support.tiny_task import finetune
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", only(("classification", "multiple_choice", "span", "tagging"), KINDS))
 def test_a_task_is_learned_predicted_and_exported_on_a_gpu(
     kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]
 ) -> None:

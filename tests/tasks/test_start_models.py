@@ -21,6 +21,7 @@ from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sen
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.prediction.finetuned import load_finetuned
 from tests.support.commands import call
+from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT, given_bert
 from tests.support.model_folders import random_arrays, random_model
 from tests.support.static_programs import fresh_scope
@@ -91,7 +92,9 @@ def low_rank_transform() -> Model:
     return replace(model, parameters=model.parameters | transform)
 
 
-@pytest.mark.parametrize(("kind", "given"), [("span", tied_transform()), ("tagging", low_rank_transform())])
+@pytest.mark.parametrize(
+    ("kind", "given"), [("span", tied_transform()), pytest.param("tagging", low_rank_transform(), marks=FURTHER)]
+)
 def test_the_transform_of_the_given_model_is_trained_under_the_head(kind: str, given: Model, tmp_path: Path) -> None:
     write_model(given, tmp_path / "model", "ernie_gram")
     task, run = write_task(tmp_path / "data", kind), tmp_path / "run"

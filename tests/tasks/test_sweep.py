@@ -13,7 +13,7 @@ import pytest
 from ernie_gram.run.run_folder import lock_output
 from tasks import sweep
 from tasks.sweep import main
-from tests.support.commands import Done, call, kill_when, python
+from tests.support.commands import assert_one_line_error, call, kill_when
 from tests.support.runs import TINY
 from tests.support.task_files import write
 from tests.support.tiny_task import LETTERS, SETTINGS
@@ -61,15 +61,8 @@ def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others
 ) -> None:
     data, output = tmp_path / "data", tmp_path / "out"
     write_data(data)
-    command = [
-        str(tiny_task / "model"),
-        "--data",
-        str(data),
-        "--output",
-        str(output),
-        *SETTINGS,
-        "--optimizer.epochs=1",
-    ]
+    paths = [str(tiny_task / "model"), "--data", str(data), "--output", str(output)]
+    command = [*paths, *SETTINGS, "--optimizer.epochs=1"]
     done = call(main, "lcqmc", *command)
     assert done.returncode == 0, done.stderr
     done = call(main, "chinese", *command)
@@ -80,32 +73,15 @@ def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others
     assert list(results(output)) == ["lcqmc,seed=1", "chnsenticorp,seed=1"]
     text = (output / "table.md").read_text()
     assert text in done.stdout
-    assert "| xnli |  | 0 | - | - | - | - | - | - | - |" in text
-    assert "| lcqmc | accuracy | 1 | " in text
-    assert "| mean of 2 tasks | " in text
-    assert text.endswith("ERNIE-Gram-zh: PaddleNLP, examples/benchmark/clue.\n")
+    for row in ("| xnli |  | 0 | - ", "| lcqmc | accuracy | 1 | ", "| mean of 2 tasks | "):
+        assert row in text
     # A recorded run needs no folder.
     shutil.rmtree(output / "lcqmc,seed=1")
-    done = call(main, "chinese", *command)
-    assert "2 runs, 2 finished before" in done.stdout
-    assert (output / "table.md").read_text() == text
+    assert "2 runs, 2 finished before" in call(main, "chinese", *command).stdout
     assert not (output / "lcqmc,seed=1").exists()
     # With other data or settings the same run is refused.
     done = call(main, "lcqmc", *command, "--optimizer.weight_decay=0.5")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{output / 'lcqmc,seed=1'}: has the result of another run (optimizer.weight_decay: 0.01 in " in done.stderr
-
-
-@pytest.mark.usefixtures("here")
-def test_a_failed_run_is_named_and_the_others_are_in_the_table(tiny_task: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    more = ["--learning_rates", "1e30", "1e-2", "--epochs", "1", "--optimizer.warmup_share=0"]
-    done = call(main, *arguments(tiny_task, output, *more, "--optimizer.max_grad_norm=1e30"))
-    assert done.returncode == 2
-    assert "learning_rate=1e+30,epochs=1,seed=1: " in done.stderr
-    assert "; the same command runs the failed ones again" in done.stderr
-    assert list(results(output)) == ["task,learning_rate=0.01,epochs=1,seed=1"]
-    assert "| task | 0.01 | 1 | accuracy | 1 | " in (output / "table.md").read_text()
+    assert_one_line_error(done, f"{output / 'lcqmc,seed=1'}: has the result of another run (optimizer.weight_decay: ")
 
 
 def pretrainings(built: Path, folder: Path) -> list[str]:
@@ -122,7 +98,7 @@ def pretrainings(built: Path, folder: Path) -> list[str]:
 @pytest.mark.usefixtures("here")
 def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: Path, tmp_path: Path) -> None:
     output, task = tmp_path / "out", tiny_task / "data" / "task.yaml"
-    common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--epochs", "1", "--seeds", "2"]
+    common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--epochs", "1"]
     command = [str(task), *common, *pretrainings(built, tmp_path)]
     done = call(main, *command, "--check")
     assert done.returncode == 0, done.stderr
@@ -132,23 +108,21 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     done = call(main, *command)
     assert done.returncode == 0, done.stderr
     records = results(output)
-    names = [f"task,pretrain={name},epochs=1,pretrain_seed=1,seed={seed}" for seed in (1, 2) for name in ("one", "two")]
+    names = [f"task,pretrain={name},epochs=1,pretrain_seed=1,seed=1" for name in ("one", "two")]
     assert list(records) == ["one,seed=1", "two,seed=1", *names]
     model, tuned = records["two,seed=1"], records[names[-1]]
     assert [each["step"] for each in model["curve"]] == [0, 4]
     assert model["curve"][-1]["ngram_perplexity"] == model["result"]["ngram_perplexity"] > 1
     assert (model["settings"]["optimizer.weight_decay"], model["varied"]) == (0.2, {"pretrain": "two"})
-    assert (tuned["varied"], tuned["pretrain_seed"], tuned["seed"]) == ({"pretrain": "two", EPOCHS: "1"}, 1, 2)
+    assert (tuned["varied"], tuned["pretrain_seed"]) == ({"pretrain": "two", EPOCHS: "1"}, 1)
     text = (output / "table.md").read_text()
-    assert "| task | two | 1 | accuracy | 2 | " in text
+    assert "| task | two | 1 | accuracy | 1 | " in text
     assert "| pre-training | two |  | ngram_perplexity | 1 | " in text
     # Nothing is repeated, even without the folders.
     for name in records:
         shutil.rmtree(output / name)
-    done = call(main, *command)
-    assert (done.returncode, "6 runs, 6 finished before" in done.stdout) == (0, True), done.stderr
+    assert "4 runs, 4 finished before" in call(main, *command).stdout
     assert (output / "table.md").read_text() == text
-    assert not (output / "two,seed=1").exists()
     # One fine-tuning is missing: its model is trained again.
     lines = (output / "results.jsonl").read_text().splitlines(keepends=True)
     (output / "results.jsonl").write_text("".join(lines[:-1]) + '{"run": "ha')
@@ -158,8 +132,7 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     assert json.loads((output / "results.jsonl").read_text().splitlines()[-1])["result"]["score"] > 0
     # Other settings of a pre-training are refused.
     done = call(main, *command, "--pretrain.data.batch_size=4")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "data.batch_size: 8 in " in done.stderr
+    assert (done.returncode, done.stdout, "data.batch_size: 8 in " in done.stderr) == (2, "", True)
 
 
 @pytest.mark.usefixtures("here")
@@ -175,16 +148,16 @@ def test_a_grid_of_pre_training_alone_and_a_failed_one(built: Path, tiny_task: P
     assert list(results(output)) == ["one,learning_rate=0.003,seed=1", tuned]
 
 
+@pytest.mark.usefixtures("here")
 def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
-    command = ["-m", "tasks.sweep", *arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")]
+    command = arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")
     run = output / "task,learning_rate=0.01,epochs=1,seed=1"
-    kill_when(command, lambda: (run / "console.txt").exists())
-    done = python(*command)
+    kill_when(["-m", "tasks.sweep", *command], lambda: (run / "console.txt").exists())
+    done = call(main, *command)
     assert done.returncode == 0, done.stderr
     score = json.loads((run / "result.json").read_text())["score"]
     assert results(output)[run.name]["result"]["score"] == 100 * score
-    assert f"done  {run.name}: score " in done.stdout
 
 
 def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
@@ -226,61 +199,53 @@ def test_tasks_come_before_models_and_options_of_runs_anywhere(
     assert {(run.config.on_bad_row, run.config.input.max_seq_len) for run in planned} == {("skip", 16)}
 
 
-@pytest.mark.parametrize(
-    ("in_file", "option", "used"),
-    [
-        ("mine", [], "mine"),
-        ("mine", ["--data", "given"], "given"),
-        ("mine", ["--paths.data", "x"], "x"),
-        ("", [], "other"),
-    ],
-)
-def test_the_data_of_a_file_of_settings_precede_the_variable(
-    in_file: str, option: list[str], used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = write(tmp_path / "own.yaml", f"task: mrpc\npaths: {{data: '{in_file}'}}\n")
+def test_the_data_of_a_file_of_settings_precede_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATA", "other")
     planned: list[str] = []
     monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(r.config.paths.data for r in runs))
-    done = call(main, str(own), str(tmp_path / "model"), "--output", str(tmp_path / "out"), *option, "--check")
-    assert (done.returncode, planned) == (0, [used]), done.stderr
+    mine, none = (write(tmp_path / f"{data}.yaml", f"task: mrpc\npaths: {{data: '{data}'}}\n") for data in ("mine", ""))
+    for own, option in ((mine, []), (mine, ["--data", "given"]), (mine, ["--paths.data", "x"]), (none, [])):
+        call(main, str(own), str(tmp_path / "model"), "--output", str(tmp_path / "out"), *option, "--check")
+    assert planned == ["mine", "given", "x", "other"]
 
 
-def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
-    output = tmp_path / "sweep"
-
-    def refused(message: str, done: Done) -> None:
-        assert done.returncode == 2, message
-        assert message in done.stderr.splitlines()[-1]
-        assert not output.exists()
-
-    for more, message in (
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
         (["--grid", "papers"], "conf/grids/papers.yaml"),
         (["--grid", "paper"], "paper.yaml: has no grid for"),
-        (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch; did you mean optimizer.epochs?"),
+        (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch"),
         (["--vary", "optimizer.epochs"], "--vary: optimizer.epochs"),
         (["--epochs", "3", "--optimizer.epochs=2"], "--optimizer.epochs: "),
         (["--seed=3"], "--seed: "),
-        (["--learning_rates", "1e-3", "0.001"], "task,learning_rate=0.001,seed=1; is a value there twice?"),
+        (["--learning_rates", "1e-3", "0.001"], "task,learning_rate=0.001,seed=1"),
         (["--epochs", "3", "--vary", "optimizer.epochs", "2"], "--vary: optimizer.epochs"),
         (["--vary", "paths.output", "a", "b"], "paths.output: cannot vary"),
-        (["--vary", "paths.model", "a/b", "a/c"], "paths.model: cannot vary"),
         (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: cannot vary"),
-        (["--batch_sizes", "0"], "optimizer.batch_size: must be positive"),
-        (["--seeds", "0"], "--seeds: '0'"),
-        (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: 2 processes, but only 1 sample in"),
+        (["--batch_sizes", "0"], "optimizer.batch_size: "),
+        (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: "),
         (["--pretrain.seed=2"], "--pretrain: must be given"),
         (["--pretrain", "x.yaml"], "MODEL: "),
-    ):
-        refused(message, call(main, *arguments(tiny_task, output, *more)))
-    model, common = str(tiny_task / "model"), ["--data", str(tmp_path), "--output", str(output)]
+    ],
+)
+def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path, more: list[str], message: str) -> None:
+    done = call(main, *arguments(tiny_task, tmp_path / "sweep", *more))
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_tasks_and_models_must_be_there(tiny_task: Path, tmp_path: Path) -> None:
+    model, common = str(tiny_task / "model"), ["--data", str(tmp_path), "--output", str(tmp_path / "out")]
     for names, message in (
         (["germn", model], "no task 'germn'"),
-        (["clue", model], "has no files of afqmc, tnews"),
-        (["mrpc"], "TASK and MODEL: must be given"),
+        (["clue", model], f"{tmp_path}: has no files of afqmc"),
+        (["mrpc"], "TASK and MODEL: "),
         (["--pretrain", "x.yaml"], "x.yaml"),
     ):
-        refused(message, call(main, *names, *common))
+        done = call(main, *names, *common)
+        assert done.returncode == 2
+        assert message in done.stderr
 
 
 def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -56,28 +55,24 @@ def test_a_label_has_the_official_spelling() -> None:
     assert make(NLI, labelled=False, text_a="a") == SentenceExample("0", "a", None, None, PLACE)
     numbers = task("classification", labels=("0", "1", "true"))
     assert [make(numbers, text_a="a", label=label).gold for label in (0, "1", True)] == ["0", "1", "true"]
-
-
-def test_a_row_without_gold_label_is_omitted_whatever_its_texts_are() -> None:
-    with pytest.raises(OmittedError, match=r"no gold label \(-\)"):
+    with pytest.raises(OmittedError):
         make(NLI, text_a="", label="-")
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"text_a": "a", "label": "yess"}, "the label 'yess' is none of the task's: yes, no; did you mean yes"),
+        ({"text_a": "a", "label": "yess"}, "the label 'yess' .*did you mean yes"),
         ({"text_a": "a", "label": ""}, "the label is empty"),
         ({"text_a": "a"}, "the label is missing"),
-        ({"text_a": "a", "label": 1.5}, "the label is not a text but 1.5"),
-        ({"text_a": "a", "label": "y\tes"}, r"the label 'y\\tes' has a tab or a line break"),
+        ({"text_a": "a", "label": 1.5}, "the label .*1.5"),
+        ({"text_a": "a", "label": "y\tes"}, "the label .*a tab"),
         ({"text_a": " \t\u3000", "label": "no"}, "text_a is empty"),
         ({"text_a": "a", "text_b": "", "label": "no"}, "text_b is empty"),
         ({"text_a": None, "label": "no"}, "text_a is missing"),
         ({"text_a": ["a"], "label": "no"}, "text_a is not a text"),
-        ({"text_a": "a\ud800", "label": "no"}, "text_a is not UTF-8: .* at position 1"),
-        ({"text_a": "a", "label": "no", "id": [1]}, "the id is not a text"),
-        ({"text_a": "a", "label": "no", "id": True}, "the id is not a text but True"),
+        ({"text_a": "a\ud800", "label": "no"}, "text_a is not UTF-8"),
+        ({"text_a": "a", "label": "no", "id": True}, "the id is not a text"),
     ],
 )
 def test_bad_classification_rows(values: dict[str, Any], message: str) -> None:
@@ -120,7 +115,7 @@ def test_the_first_of_equal_options_is_right() -> None:
 def test_a_number_in_a_json_line_may_not_be_the_text_of_another_option() -> None:
     lines = dataclasses.replace(CHOICE, layout=JsonLines({}))
     assert make(lines, context="c", options=["x", "y", "z"], answer=2).answer == 2
-    with pytest.raises(RowError, match="the answer '2' is the text of one option, and the letter or number of another"):
+    with pytest.raises(RowError, match="the answer '2' "):
         make(lines, context="c", options=["1", "2", "3"], answer=2)
     assert make(CHOICE, context="c", options=["1", "2", "3"], answer=2).answer == 2  # an index, as from C3's files
 
@@ -137,18 +132,17 @@ def test_empty_texts_are_read_where_official_files_have_them() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"answer": 2}, "the answer 2 is none of the 2 options"),
+        ({"answer": 2}, "the answer 2 is none"),
         ({"answer": -1}, "the answer -1 is none"),
         ({"answer": True}, "the answer True is none"),
         ({"answer": "C"}, "the answer 'C' is none"),
         ({"answer": None}, "the answer None is none"),
-        ({"answer": "1", "options": ["1", "2", "0"]}, "the answer '1' is the text of one option, and the letter"),
-        ({"answer": "2", "options": ["0", "2", "1"]}, "the answer '2' is the text of one option, and the letter"),
-        ({"answer": "A", "options": ["B", "A"]}, "the answer 'A' is the text of one option, and the letter"),
-        ({"answer": 0, "options": ["x"]}, "1 options; there may be 2 to 26"),
-        ({"answer": 0, "options": ["x"] * 27}, "27 options; there may be 2 to 26"),
-        ({"answer": 0, "id": "a\tb"}, r"the id 'a\\tb' has a tab or a line break"),
-        ({"answer": 0, "options": ["x", 2]}, r"options\[1\] is not a text"),
+        ({"answer": "1", "options": ["1", "2", "0"]}, "the answer '1' is the text of one option"),
+        ({"answer": "A", "options": ["B", "A"]}, "the answer 'A' is the text of one option"),
+        ({"answer": 0, "options": ["x"]}, "1 options"),
+        ({"answer": 0, "options": ["x"] * 27}, "27 options"),
+        ({"answer": 0, "id": "a\tb"}, "the id .*a tab"),
+        ({"answer": 0, "options": ["x", 2]}, r"options\[1\]"),
         ({"answer": 0, "options": "xy"}, "options is not a list"),
         ({"answer": 0, "options": None}, "options is missing"),
         ({"answer": 0, "context": " "}, "context is empty"),
@@ -180,24 +174,16 @@ def test_answers_of_hugging_face_are_an_object_of_two_lists() -> None:
             make(SPAN, context="a b b", question="?", answers=bad)
 
 
-@pytest.mark.parametrize(
-    ("answer", "training", "count"),
-    [
-        ("aa", True, 1),
-        ({"text": "aa"}, True, 1),
-        ({"text": "aa", "answer_start": -1}, True, 1),
-        ({"text": "aa", "answer_start": 1}, True, 0),
-        ("b", True, 0),
-        # Scorers compare texts.
-        ("aa", False, 0),
-    ],
-)
-def test_an_answer_of_unknown_place_is_noted_in_training_if_it_occurs_twice(
-    answer: Any, training: bool, count: int
-) -> None:
-    notes: Counter[str] = Counter()
-    make(SPAN, notes, training=training, context="aaa b", question="?", answers=[answer])
-    assert sum(number for note, number in notes.items() if "more than once" in note) == count
+def test_an_answer_of_unknown_place_is_noted_in_training_if_it_occurs_twice() -> None:
+    def noted(answer: Any, training: bool = True) -> int:
+        notes: Counter[str] = Counter()
+        make(SPAN, notes, training=training, context="aaa b", question="?", answers=[answer])
+        return sum(number for note, number in notes.items() if "more than once" in note)
+
+    assert [noted(answer) for answer in ("aa", {"text": "aa"}, {"text": "aa", "answer_start": -1})] == [1, 1, 1]
+    assert [noted(answer) for answer in ("b", {"text": "aa", "answer_start": 1})] == [0, 0]
+    # Scorers compare texts.
+    assert noted("aa", training=False) == 0
 
 
 def test_a_training_question_needs_one_answer_in_the_context() -> None:
@@ -206,14 +192,10 @@ def test_a_training_question_needs_one_answer_in_the_context() -> None:
     notes: Counter[str] = Counter()
     answers = make(SPAN, notes, context="abc", question="?", answers=["x", "b"]).answers
     assert answers == (Answer("x", None), Answer("b", CharSpan(1, 2)))
-    assert notes == {"answers that are not in the context": 1}
-
-
-def test_answers_of_other_files_are_kept_for_the_scorer() -> None:
-    notes: Counter[str] = Counter()
+    # Scorers compare texts, of other files too.
     answers = make(SPAN, notes, training=False, context="abc", question=" ", answers=["x", ""]).answers
     assert answers == (Answer("x", None), Answer("", None))
-    assert notes == {"answers that are not in the context": 1, "empty answers": 1, "empty questions": 1}
+    assert notes == {"answers that are not in the context": 2, "empty answers": 1, "empty questions": 1}
 
 
 def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
@@ -255,10 +237,9 @@ def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> Non
         ({"question": 3}, "question is not a text"),
         ({"answers": [{"answer_start": 0}]}, "the answer is missing"),
         ({"answers": [{"text": "a", "answer_start": "0"}]}, "answer_start is '0'"),
-        ({"is_impossible": "no"}, "is_impossible is 'no', neither true nor false"),
-        ({"is_impossible": 2}, "is_impossible is 2, neither"),
-        ({"is_impossible": 1.0}, "is_impossible is 1.0, neither"),
-        ({"is_impossible": None}, "is_impossible is None, neither"),
+        ({"is_impossible": "no"}, "is_impossible is 'no'"),
+        ({"is_impossible": 1.0}, "is_impossible is 1.0"),
+        ({"is_impossible": None}, "is_impossible is None"),
     ],
 )
 def test_bad_span_rows(values: dict[str, Any], message: str) -> None:
@@ -282,13 +263,6 @@ def test_tags_may_follow_their_types_or_be_numbers(tags: list[Any]) -> None:
     assert example.tags == ("B-PER", "I-PER", "O")
 
 
-def test_numbers_without_names_are_refused() -> None:
-    with pytest.raises(RowError, match=r"'0' is neither O nor .*label_aliases"):
-        make(NER, tokens=["a", "b"], tags=[3, 0])
-    with pytest.raises(RowError, match="tags"):
-        make(NER, tokens=["a", "b"], tags=[3, "O"])
-
-
 def test_chinese_tokens_are_characters() -> None:
     chinese = dataclasses.replace(NER, language="zh")
     example = make(chinese, tokens=["上", "\u3000", "海"], tags=["B-LOC", "O", "O"])
@@ -306,13 +280,6 @@ def test_entities_of_a_text_become_tags() -> None:
     assert notes == {"texts with overlapping entities": 1, "entities at another position than given": 1}
 
 
-def test_entities_are_in_one_order_however_the_file_lists_them() -> None:
-    ordered = (Entity("LOC", 0, 1), Entity("PER", 0, 1), Entity("LOC", 0, 3), Entity("LOC", 1, 2))
-    given = [(kind, start, end, "abcde"[start:end]) for kind, start, end in ordered]
-    for listed in permutations(given):
-        assert make(NER, text="abcde", entities=list(listed)).entities == ordered
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -320,12 +287,15 @@ def test_entities_are_in_one_order_however_the_file_lists_them() -> None:
         ({"tokens": ["a", ""], "tags": ["O", "O"]}, r"tokens\[1\] is empty"),
         ({"tokens": [" "], "tags": ["O"]}, "the text is empty"),
         ({"tokens": [], "tags": []}, "the text is empty"),
-        ({"tokens": "ab", "tags": ["O"]}, "tokens is not a list but 'ab'"),
+        ({"tokens": "ab", "tags": ["O"]}, "tokens is not a list"),
         ({"tags": ["O"]}, "tokens is missing"),
-        ({"tokens": ["a"], "tags": ["B-ORG"]}, "the type of entity 'ORG' is none of the task's: PER, LOC"),
-        ({"tokens": ["a"], "tags": ["Q"]}, "the tag 'Q' is neither O"),
+        ({"tokens": ["a"], "tags": ["B-ORG"]}, "'ORG'"),
+        ({"tokens": ["a"], "tags": ["Q"]}, "'Q'"),
+        # Numbers without names.
+        ({"tokens": ["a", "b"], "tags": [3, 0]}, "'0' .*label_aliases"),
+        ({"tokens": ["a", "b"], "tags": [3, "O"]}, "tags"),
         ({"tokens": ["a"]}, "tags is missing"),
-        ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c' is not in the text"),
+        ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c'"),
         ({"text": "\u200b", "entities": []}, "text is empty"),
     ],
 )

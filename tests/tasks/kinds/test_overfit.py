@@ -16,6 +16,7 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
+from tests.support.further_cases import FURTHER
 from tests.support.own_tasks import KNOWN
 from tests.tasks.kinds.tiny import PLACE, overfit
 
@@ -35,16 +36,6 @@ def test_classification_learns_its_examples() -> None:
     assert mnli.evaluate(predictions) == {"accuracy": 1.0}
     assert losses[-1] < 0.1 < losses[0]
     assert {"cls_out_w", "cls_out_b", "pooled_fc.w_0"} <= {*parameters}
-
-
-def test_long_texts_learn_too_and_have_three_views_in_evaluation() -> None:
-    imdb = kind("imdb", input=InputSettings(max_seq_len=8, max_query_len=4), head=HeadSettings(sentence_output="mean"))
-    texts = [f"{'xy'[i % 2]}{' a b' * i} {'xy'[i % 2]}" for i in range(8)]
-    labels = imdb.task.labels
-    examples = [SentenceExample(str(i), text, None, labels[i % 2], PLACE) for i, text in enumerate(texts)]
-    predictions, _, parameters = overfit(imdb, examples)
-    assert imdb.evaluate(predictions) == {"accuracy": 1.0}
-    assert "pooled_fc.w_0" not in parameters
 
 
 def test_multi_label_classification_learns_its_examples() -> None:
@@ -99,6 +90,7 @@ def test_span_extraction_learns_its_examples_in_windows() -> None:
     assert "mask_lm_trans_layer_norm_scale" not in parameters
 
 
+@FURTHER
 def test_span_extraction_learns_unanswerable_questions() -> None:
     squad = kind("squad2", head=HeadSettings(lm_transform=False))
     examples = span_examples(with_impossible=True)

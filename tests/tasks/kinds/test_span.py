@@ -222,8 +222,6 @@ def test_answers_in_no_window_are_counted(stride: int, missing: int) -> None:
 def test_a_question_must_leave_room_for_its_context() -> None:
     """Only span extraction reads max_query_len, so other tasks may have shorter inputs."""
     settings = KindSettings(InputSettings(16, max_query_len=13))
-    with pytest.raises(
-        InputError, match=r"input.max_query_len: exceeds input.max_seq_len - 4, 12; give --input.max_query_len 12"
-    ):
+    with pytest.raises(InputError, match=r"^input.max_query_len: "):
         kind_of(TASKS["squad1"], settings)
     kind_of(TASKS["cola"], settings)

@@ -27,6 +27,7 @@ from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKin
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
 from tests.support.commands import Done, call
+from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write, write_json, write_lines
 from tests.support.tiny_task import LETTERS, finetune
 from tests.tasks.test_predict import predict, records
@@ -133,14 +134,14 @@ def folder(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
-    """The folder of a finished fine-tuning, with a checkpoint in its middle."""
+    """The folder of a finished fine-tuning, with a checkpoint before its end."""
     done = train(folder, folder / "run")
     assert done.returncode == 0, done.stderr
     return folder / "run"
 
 
 def train(folder: Path, output: Path, *more: str) -> Done:
-    settings = ("--optimizer.epochs=8", "--trainer.save_every=80", "--trainer.keep_checkpoints=9")
+    settings = ("--optimizer.epochs=8", "--trainer.save_every=120", "--trainer.keep_checkpoints=9")
     return finetune(folder, output, *settings, *more)
 
 
@@ -160,17 +161,15 @@ def test_it_resumes_to_the_same_numbers(folder: Path, run: Path) -> None:
         return losses, (run / "predictions_dev.tsv").read_bytes()
 
     before = losses_and_predictions()
-    assert train(folder, run, f"--trainer.resume={run / 'step_80'}").returncode == 0
+    assert train(folder, run, f"--trainer.resume={run / 'step_120'}").returncode == 0
     assert losses_and_predictions() == before
-    assert json.loads((run / "result.json").read_text())["steps"]["of_this_process"] == 80
+    assert json.loads((run / "result.json").read_text())["steps"]["of_this_process"] == 40
 
 
 def test_it_predicts_a_submission_and_own_texts(folder: Path, run: Path, tmp_path: Path) -> None:
     done = predict(run, "--data", folder / "data", "--split", "test", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
-    lines = (tmp_path / "task_test.tsv").read_text().splitlines()
-    assert lines[0] == "index\tprediction"
-    assert len(lines) == 7
+    assert len((tmp_path / "task_test.tsv").read_text().splitlines()) == 7
     texts = ["a d e", "b c", "g h"]
     own = write(tmp_path / "own.txt", "".join(f"{text}\n" for text in texts))
     found = records(run, "--input", own, "--layout", "lines", output=tmp_path / "answers.jsonl")
@@ -180,39 +179,12 @@ def test_it_predicts_a_submission_and_own_texts(folder: Path, run: Path, tmp_pat
 
 def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Path, tmp_path: Path) -> None:
     from tasks.export import main
-    from tests.support.static_programs import fresh_scope
 
     with fresh_scope():
         done = call(main, str(run), str(tmp_path / "program"), "--to", "inference")
     assert done.returncode == 0, done.stderr
     own = write_lines(tmp_path / "own.jsonl", {"text_a": "a c"}, {"text_a": "f"})
-    arguments = ("--input", own, "--layout", "json")
-    from_run = records(run, *arguments, output=tmp_path / "run.jsonl")
-    from_program = records(tmp_path / "program", *arguments, output=tmp_path / "program.jsonl")
-    for found in (from_run, from_program):
-        assert [record["grade"] for record in found] == [2, 0]
+    found = records(tmp_path / "program", "--input", own, "--layout", "json", output=tmp_path / "program.jsonl")
+    assert [record["grade"] for record in found] == [2, 0]
     refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept_loss")
-    assert refused.returncode == 2
-    assert "ordinal: PaddleNLP has no such class of ErnieGram" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"columns": {"text_a": "text"}}, "columns: grade is missing"),
-        ({"columns": {"text_a": "text", "grade": "grade", "tags": "t"}}, "'tags' is no value of ordinal"),
-        ({"layout": "squad"}, "layout: squad holds span, not ordinal"),
-        ({"metric": "conlleval"}, "'conlleval' does not apply to ordinal; choose one of accuracy"),
-        ({"score_range": [0, 1]}, "score_range: is for regression, not for ordinal"),
-    ],
-)
-def test_mistakes_in_its_task_file_are_named(
-    folder: Path, tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    task = json.loads((folder / "data" / "task.yaml").read_text())
-    if "layout" in change:
-        del task["columns"]
-    path = write_json(tmp_path / "task.yaml", task | change)
-    done = finetune(folder, tmp_path / "run", f"--task={path}")
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert (refused.returncode, "ordinal: PaddleNLP" in refused.stderr) == (2, True)

@@ -54,7 +54,7 @@ def overfit(
     has_lm_transform: bool = False,
     model: ModelConfig = MODEL,
     given: Tokenizer | None = None,
-    enough: float = 0.0,
+    enough: float = 0.05,
 ) -> tuple[Predictions, list[float], list[str]]:
     """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
 

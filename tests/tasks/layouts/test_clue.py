@@ -17,18 +17,10 @@ def test_the_last_character_of_a_span_is_inclusive_in_the_file(tmp_path: Path) -
     label = {"name": {"叶老桂": [[4, 6]]}, "company": {"浙商": [[0, 1], [7, 8]]}}
     [row] = values(Cluener(), write_lines(tmp_path / "t", {"text": "浙商信贷叶老桂浙商", "label": label}))
     assert row["entities"] == [("name", 4, 7, "叶老桂"), ("company", 0, 2, "浙商"), ("company", 7, 9, "浙商")]
-    assert all(row["text"][start:end] == surface for _, start, end, surface in row["entities"])
-
-
-def test_test_files_have_an_id_and_no_label(tmp_path: Path) -> None:
-    assert values(Cluener(), write_lines(tmp_path / "t", {"id": 0, "text": "x"}), labelled=False) == [
-        {"id": 0, "text": "x"}
-    ]
-
-
-def test_other_objects_are_bad_rows(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "t", {"label": {}}, {"text": "x"}, {"text": "x", "label": {"name": {"x": [0, 0]}}})
-    assert [isinstance(row, BadRow) for row in read(Cluener(), path)] == [True] * 3
+    unlabelled = write_lines(tmp_path / "u", {"id": 0, "text": "x"})
+    assert values(Cluener(), unlabelled, labelled=False) == [{"id": 0, "text": "x"}]
+    bad = write_lines(tmp_path / "b", {"label": {}}, {"text": "x"}, {"text": "x", "label": {"name": {"x": [0, 0]}}})
+    assert [isinstance(row, BadRow) for row in read(Cluener(), bad)] == [True] * 3
 
 
 def record(text: str, span1: tuple[str, int], span2: tuple[str, int], **fields: Any) -> dict[str, Any]:
@@ -58,17 +50,14 @@ def test_both_spans_are_marked_in_the_text(
 
 
 def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:
-    missing = record("他说", ("我", 0), ("他", 0))
-    no_index = record("他说", ("说", 1), ("他", 0))
-    del no_index["target"]["span2_index"]
-    no_label = record("他说", ("说", 1), ("他", 0))
-    del no_label["label"]
-    path = write_lines(tmp_path / "t", missing, no_index, {"text": "x"})
-    assert [row.reason[:13] for row in read(CluewscMarked(), path) if isinstance(row, BadRow)] == [
-        "span1_text '我",
-        "no span2_text",
-        "no 'text' or ",
-    ]
+    missing, no_index, no_label = (
+        record("他说", ("我", 0), ("他", 0)),
+        *(record("他说", ("说", 1), ("他", 0)) for _ in "12"),
+    )
+    del no_index["target"]["span2_index"], no_label["label"]
+    bad = read(CluewscMarked(), write_lines(tmp_path / "t", missing, no_index, {"text": "x"}))
+    keys = ("span1_text", "span2_text", "'text'")
+    assert [key in row.reason for key, row in zip(keys, bad, strict=True) if isinstance(row, BadRow)] == [True] * 3
     unlabelled = values(CluewscMarked(), write_lines(tmp_path / "u", no_label | {"id": 4}), labelled=False)
     assert unlabelled == [{"text_a": "[他]_说_", "id": 4}]
 
@@ -81,32 +70,26 @@ def test_a_row_is_a_question_and_ids_differ_between_files(tmp_path: Path) -> Non
     paths = [write_json(tmp_path / f"c3-{part}-dev.json", [DOCUMENT]) for part in "dm"]
     rows = values(C3(), *paths)
     # The answer is a text in the file, and an index in the row: a text such as "1" is no number of an option.
-    assert rows[0] == {
-        "id": "c3-d-dev/10-74-0",
-        "context": "男：甲\n女：乙",
-        "question": "什么?",
-        "options": ["一", "二"],
-        "answer": 1,
-    }
+    question = {"context": "男：甲\n女：乙", "question": "什么?", "options": ["一", "二"], "answer": 1}
+    assert rows[0] == {"id": "c3-d-dev/10-74-0", **question}
     assert len({row["id"] for row in rows}) == 4
 
 
-def test_questions_of_test_files_have_an_id_and_no_answer(tmp_path: Path) -> None:
-    path = write_json(tmp_path / "test.json", [[["x"], [{"question": "?", "choice": ["a", "b"], "id": 5}], "1"]])
-    [row] = values(C3(), path, labelled=False)
-    assert row == {"id": "5", "context": "x", "question": "?", "options": ["a", "b"]}
-
-
-@pytest.mark.parametrize("document", [[["x"], []], ["x", [QUESTION], "1"], [[1], [QUESTION], "1"], {}])
-def test_other_documents_are_bad_rows(tmp_path: Path, document: Any) -> None:
+@pytest.mark.parametrize(
+    ("document", "place", "reason"),
+    [
+        ([["x"], []], "document 1", ""),
+        (["x", [QUESTION], "1"], "document 1", ""),
+        ([[1], [QUESTION], "1"], "document 1", ""),
+        ({}, "document 1", ""),
+        ([["x"], [{"question": "?", "choice": []}], "1"], "question 1", "no 'answer'"),
+    ],
+)
+def test_other_documents_are_bad_rows(tmp_path: Path, document: Any, place: str, reason: str) -> None:
     [bad] = read(C3(), write_json(tmp_path / "t.json", [document]))
     assert isinstance(bad, BadRow)
-    assert str(bad.place).endswith("t.json, document 1")
-
-
-def test_a_missing_key_is_a_bad_row_and_other_json_is_refused(tmp_path: Path) -> None:
-    [bad] = read(C3(), write_json(tmp_path / "t.json", [[["x"], [{"question": "?", "choice": []}], "1"]]))
-    assert bad.reason == "no 'answer'"
+    assert str(bad.place).endswith(place)
+    assert reason in bad.reason
     with pytest.raises(InputError, match="expected a list"):
         read(C3(), write_json(tmp_path / "t.json", {}))
 
@@ -133,12 +116,6 @@ def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> Non
         assert row["context"][slice(*row["blank"])] == BLANK
         assert "idiom" not in row["context"]
     assert [len(row["options"]) for row in rows] == [10, 10, 10, 7]
-
-
-def test_files_without_labels_need_no_file_of_answers(tmp_path: Path) -> None:
-    rows = values(Chid(), write_lines(tmp_path / "test.json", LINE), labelled=False)
-    assert [row["id"] for row in rows] == ["#idiom1#", "#idiom2#", "#idiom3#"]
-    assert not any("answer" in row for row in rows)
 
 
 def test_answers_and_blanks_must_belong_together(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tasks.layouts.conll import Conll
 from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write
@@ -36,20 +38,18 @@ def test_other_columns_tabs_and_several_blank_lines(tmp_path: Path) -> None:
     assert values(Conll(), write(tmp_path / "u", "EU\nUN\n"), labelled=False) == [{"tokens": ["EU", "UN"]}]
 
 
-def test_a_line_with_too_few_fields_makes_its_sentence_bad(tmp_path: Path) -> None:
-    path = write(tmp_path / "t", "EU I-ORG\nrejects\n\nPeter I-PER\n")
-    bad, good = read(Conll(), path)
+@pytest.mark.parametrize(
+    ("layout", "content", "reason"),
+    [
+        (Conll(), b"EU I-ORG\nrejects\n\nPeter I-PER\n", "bad line 2: too few fields in 'rejects'"),
+        # The last field but one is the tag: the token must come before it.
+        (Conll(tag_column=-2), b"EU I-ORG\n\nPeter I-PER _\n", "'EU I-ORG': 2 instead of at least 3"),
+        (Conll(), b"EU I-ORG\n\xff O\n\nPeter I-PER\n", "bad line 2: not UTF-8"),
+    ],
+)
+def test_a_bad_line_makes_its_sentence_bad(layout: Conll, content: bytes, reason: str, tmp_path: Path) -> None:
+    bad, good = read(layout, write(tmp_path / "t", content))
     assert isinstance(bad, BadRow)
     assert bad.place.line == 1
-    assert "bad line 2: too few fields in 'rejects': 1 instead of at least 2" in bad.reason
-    assert isinstance(good, Row)
-    # The last field but one is the tag: the token must come before it.
-    bad, good = read(Conll(tag_column=-2), write(tmp_path / "u", "EU I-ORG\n\nPeter I-PER _\n"))
-    assert "'EU I-ORG': 2 instead of at least 3" in bad.reason
+    assert reason in bad.reason
     assert good.values == {"tokens": ["Peter"], "tags": ["I-PER"]}
-
-
-def test_a_line_that_is_not_utf8_makes_its_sentence_bad(tmp_path: Path) -> None:
-    bad, good = read(Conll(), write(tmp_path / "t", b"EU I-ORG\n\xff O\n\nPeter I-PER\n"))
-    assert "bad line 2: not UTF-8" in bad.reason
-    assert isinstance(good, Row)

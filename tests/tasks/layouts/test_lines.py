@@ -13,24 +13,20 @@ from tasks.layouts.rows import BadRow
 from tests.support.task_files import write
 
 
-def texts(path: Path) -> list[tuple[int | None, str | BadRow]]:
-    return [(place.line, line) for place, line in read_lines(path)]
-
-
-def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
-    line = "a\u2028b\u0085c\x0bd\x0ce\x1cf\rg"
-    assert texts(write(tmp_path / "t", f"{line}\nnext")) == [(1, line), (2, "next")]
-
-
-def test_byte_order_mark_and_carriage_return_are_no_text(tmp_path: Path) -> None:
-    path = write(tmp_path / "t", b"\xef\xbb\xbfa\r\nb\xef\xbb\xbf\r\n")
-    assert texts(path) == [(1, "a"), (2, "b\ufeff")]
-    assert read_text(path) == "a\r\nb\ufeff\r\n"
-
-
-def test_blank_lines_are_dropped_at_the_end_only(tmp_path: Path) -> None:
-    found = texts(write(tmp_path / "t", "a\n\n\nb\nc\n\nd\n\n\n"))
-    assert found == [(1, "a"), (2, ""), (3, ""), (4, "b"), (5, "c"), (6, ""), (7, "d")]
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        # Only a line feed ends a line; a byte order mark and a carriage return at the end are no text.
+        ("a\u2028b\u0085c\x0bd\x0ce\x1cf\rg\nnext".encode(), ["a\u2028b\u0085c\x0bd\x0ce\x1cf\rg", "next"]),
+        (b"\xef\xbb\xbfa\r\nb\xef\xbb\xbf\r\n", ["a", "b\ufeff"]),
+        # Blank lines are dropped at the end only.
+        (b"a\n\n\nb\nc\n\nd\n\n\n", ["a", "", "", "b", "c", "", "d"]),
+    ],
+)
+def test_lines_have_their_number_and_text(content: bytes, lines: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "t", content)
+    assert [(place.line, line) for place, line in read_lines(path)] == [*enumerate(lines, 1)]
+    assert read_text(path) == content.decode("utf-8-sig")
 
 
 def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
@@ -47,9 +43,7 @@ def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("read", [read_text, lambda path: list(read_lines(path))])
 def test_utf16_is_named_as_such(read: Callable[[Path], object], tmp_path: Path) -> None:
     path = write(tmp_path / "t", "review\tstars\n".encode("utf-16"))
-    with pytest.raises(
-        InputError, match=rf"^{path}: looks like UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 {path}"
-    ):
+    with pytest.raises(InputError, match=rf"^{path}: looks like UTF-16"):
         read(path)
 
 

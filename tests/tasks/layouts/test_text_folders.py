@@ -35,22 +35,13 @@ def test_texts_of_several_folders_have_different_ids(tmp_path: Path) -> None:
     assert [row["id"] for row in values(IMDB, *folders, labelled=False)] == ["0/1", "1/1"]
 
 
-def test_without_labels_the_folder_itself_has_the_texts(tmp_path: Path) -> None:
-    write(tmp_path / "a.txt", "x")
-    assert values(IMDB, tmp_path, labelled=False) == [{"id": "a", "text_a": "x"}]
-
-
-def test_a_missing_or_empty_class_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "neg" / "1.txt", "x")
+def test_a_missing_or_empty_class_is_refused_and_a_file_that_is_not_utf8_a_bad_row(tmp_path: Path) -> None:
+    write(tmp_path / "neg" / "1.txt", b"x\n\xff")
     with pytest.raises(InputError, match="no folder 'pos'"):
         read(IMDB, tmp_path)
     (tmp_path / "pos").mkdir()
     with pytest.raises(InputError, match=r"pos: no files \*\.txt"):
         read(IMDB, tmp_path)
-
-
-def test_a_file_that_is_not_utf8_is_a_bad_row(tmp_path: Path) -> None:
-    write(tmp_path / "neg" / "1.txt", b"x\n\xff")
     write(tmp_path / "pos" / "1.txt", "x")
     bad, good = read(IMDB, tmp_path)
     assert isinstance(bad, BadRow)

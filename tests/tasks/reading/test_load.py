@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.kinds.span.example import SpanExample
 from tasks.kinds.task import Source, Split, Task, files
-from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.questions import Squad
 from tasks.layouts.tables import Tsv
@@ -49,12 +47,8 @@ def test_rows_become_examples_with_their_place(tmp_path: Path) -> None:
 
 def test_the_first_bad_row_stops_with_file_line_and_what_to_do(tmp_path: Path) -> None:
     path = write(tmp_path / "train.tsv", BAD)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^{path}:3: the label '2' .* --on_bad_row skip$"):
         load(TASK, tmp_path)
-    assert str(error.value) == (
-        f"{path}:3: the label '2' is none of the task's: 0, 1; correct the row, "
-        "or leave bad rows out with --on_bad_row skip"
-    )
 
 
 def test_skipped_rows_are_counted_and_listed(tmp_path: Path) -> None:
@@ -108,15 +102,13 @@ def test_a_source_may_have_a_layout_of_its_own(tmp_path: Path) -> None:
 
 def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "one.tsv", GOOD)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^{tmp_path}: no files of the split 'train'") as error:
         load(TASK, tmp_path)
-    assert str(error.value) == (
-        f"{tmp_path}: no files of the split 'train' of Pairs; looked for train.tsv, or one.tsv and two.tsv "
-        f"(also looked in its folders Pairs, glue/Pairs); {tmp_path / 'two.tsv'} is missing beside one.tsv"
-    )
-    with pytest.raises(InputError, match=r"nowhere: no such folder; give the folder with the files of Pairs"):
+    for looked_for in ("train.tsv, or one.tsv and two.tsv", "Pairs, glue/Pairs", f"{tmp_path / 'two.tsv'} is missing"):
+        assert looked_for in str(error.value)
+    with pytest.raises(InputError, match=f"{tmp_path / 'nowhere'}: no such folder"):
         load(TASK, tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"has no split 'tets'; it has: train, dev, test; did you mean test\?"):
+    with pytest.raises(InputError, match=r"'tets'.* did you mean test\?"):
         load(TASK, tmp_path, "tets")
 
 
@@ -135,12 +127,6 @@ def test_labels_of_the_training_file_hold_for_the_other_files(tmp_path: Path) ->
     assert len(load(OPEN, tmp_path, "dev", on_bad_row="skip").report.bad) == 1
 
 
-def test_types_of_entities_are_found_in_the_training_file(tmp_path: Path) -> None:
-    task = dataclasses.replace(OPEN, kind="tagging", metric="conlleval", layout=Conll())
-    write(tmp_path / "train.tsv", "a I-PER\nb B-LOC\nc O\n\nd I-LOC\n")
-    assert with_labels(task, tmp_path).labels == ("LOC", "PER")
-
-
 def question(row_id: str, answer: str) -> dict[str, Any]:
     return {"id": row_id, "question": "?", "answers": [{"text": answer, "answer_start": 0}]}
 
@@ -153,18 +139,6 @@ def test_ids_must_be_unique_where_predictions_are_scored(tmp_path: Path) -> None
     assert len(load(task, tmp_path).examples) == 2
     with pytest.raises(InputError, match=r"qas\[1\] \(id q\): the id 'q' is not unique; it is also at .*qas\[0\]"):
         load(task, tmp_path, "dev")
-
-
-def test_answers_outside_of_the_context_are_bad_rows_in_training_only(tmp_path: Path) -> None:
-    task = dataclasses.replace(TASK, kind="span", metric="cmrc2018", layout=Squad(), labels=None)
-    paragraph = {"context": "a b", "qas": [question("q", "a"), question("r", "x")]}
-    for name in ("train.tsv", "dev.tsv"):
-        write_json(tmp_path / name, {"data": [{"paragraphs": [paragraph]}]})
-    with pytest.raises(InputError, match=r"\(id r\): the answer 'x' is not in the context; correct the row"):
-        load(task, tmp_path)
-    loaded = load(task, tmp_path, "dev")
-    assert loaded.report.lines()[1] == "  noted 1: answers that are not in the context"
-    assert all(isinstance(example, SpanExample) for example in loaded.examples)
 
 
 def test_notes_count_each_example_once_and_no_bad_row(tmp_path: Path) -> None:

@@ -12,11 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.data.tag_schemes import entities_of
-from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.span.example import SpanExample
-from tasks.kinds.tagging.example import TaggingExample
-from tasks.layouts.clue import BLANK
 from tasks.registry import TASKS
 from tests.support.task_files import load
 
@@ -101,22 +97,6 @@ def test_the_characters_of_each_answer_are_its_text(task: str, split: str) -> No
     assert sum(bool(example.is_impossible) for example in examples) == IMPOSSIBLE.get((task, split), 0)
     answerable = [example for example in examples if not example.is_impossible]
     assert all(any(answer.span for answer in example.answers or ()) for example in answerable)
-
-
-@pytest.mark.parametrize(("task", "split"), [(t, s) for t, s in SPLITS if TASKS[t].kind == "tagging"])
-def test_tags_and_entities_agree(task: str, split: str) -> None:
-    for example in load(TASKS[task], DATA, split).examples:
-        assert isinstance(example, TaggingExample)
-        assert example.tags is not None
-        assert len(example.tags) == len(example.tokens)
-        assert set(entities_of(example.tags)) <= set(example.entities or ())
-
-
-def test_every_blank_of_chid_is_in_its_passage() -> None:
-    for example in load(TASKS["chid"], DATA, "train").examples:
-        assert isinstance(example, MultipleChoiceExample)
-        assert example.blank is not None
-        assert example.context[slice(*example.blank)] == BLANK
 
 
 @pytest.mark.parametrize("task", ["tnews", "iflytek"])

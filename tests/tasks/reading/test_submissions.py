@@ -14,7 +14,7 @@ from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.metrics.metric import Scores
 from tasks.reading.load import load_split, with_labels
-from tasks.reading.submissions import FORMS, form_of, read_predictions, submission_files
+from tasks.reading.submissions import form_of, read_predictions, submission_files
 from tasks.registry import TASKS
 from tasks.registry.task_file import read_task_file
 from tasks.score import main
@@ -47,33 +47,19 @@ def score(task: str, split: str, path: Path, content: bytes, *options: Any, warn
     return scores
 
 
-def test_every_form_is_that_of_a_task() -> None:
-    assert {id(form_of(task)) for task in KNOWN.values()} == set(map(id, FORMS.values()))
-
-
 @pytest.mark.parametrize(
     ("task", "split", "name"),
     [
-        ("cola", "test", "CoLA.tsv"),
         ("sst2", "test", "SST-2.tsv"),
         ("stsb", "test", "STS-B.tsv"),
         ("mnli", "test_matched", "MNLI-m.tsv"),
         ("mnli", "dev_mismatched", "MNLI-mm.tsv"),
         ("mnli", "diagnostic", "AX.tsv"),
-        ("mrpc", "test", "MRPC.tsv"),
-        ("qqp", "test", "QQP.tsv"),
-        ("qnli", "test", "QNLI.tsv"),
-        ("rte", "test", "RTE.tsv"),
-        ("wnli", "test", "WNLI.tsv"),
-        ("squad1", "dev", "predictions.json"),
         ("dureader_robust", "test", "predictions.json"),
         ("afqmc", "test", "afqmc_predict.json"),
         ("tnews", "test", "tnews11_predict.json"),
         ("tnews", "test1.0", "tnews10_predict.json"),
-        ("iflytek", "test", "iflytek_predict.json"),
-        ("cmnli", "test", "cmnli_predict.json"),
         ("ocnli", "test", "ocnli_50k_predict.json"),
-        ("csl", "test", "csl_predict.json"),
         ("cluewsc2020", "test", "cluewsc11_predict.json"),
         ("cluewsc2020", "test1.0", "cluewsc10_predict.json"),
         ("cmrc2018", "test", "cmrc2018_predict.json"),
@@ -104,23 +90,15 @@ def test_a_table_of_glue_has_every_row_once_in_order(tmp_path: Path) -> None:
     assert score("qnli", "dev", tmp_path / name, content, "--metric", "macro_f1")["macro_f1"] == pytest.approx(1 / 3)
 
 
-def test_the_diagnostic_set_of_glue_is_predicted_by_mnli(tmp_path: Path) -> None:
-    write(tmp_path / "diagnostic" / "diagnostic.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n1\tc\td\n")
-    files = submit(TASKS["mnli"], "diagnostic", tmp_path, ["neutral", "entailment"])
-    assert files == {"AX.tsv": b"index\tprediction\n0\tneutral\n1\tentailment\n"}
-
-
-def test_scores_keep_all_their_digits(tmp_path: Path) -> None:
-    write(tmp_path / "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2.5\ne\tf\t5\n")
-    answers = [0.1234567890123, 2.7, 5.3]
+def test_scores_keep_all_their_digits_and_are_limited_to_the_range_in_a_test_set_only(tmp_path: Path) -> None:
+    rows = "a\tb\t1\nc\td\t2.5\ne\tf\t5\n"
+    for name in ("dev", "test"):
+        write(tmp_path / f"{name}.tsv", f"sentence1\tsentence2\tscore\n{rows}")
+    answers = [0.1234567890123, -0.2, 5.3]
     content = submit(TASKS["stsb"], "dev", tmp_path, answers)["STS-B.tsv"]
     assert score("stsb", "dev", tmp_path / "STS-B.tsv", content) == scores_of(TASKS["stsb"], "dev", tmp_path, answers)
-
-
-def test_scores_of_a_test_set_are_limited_to_the_range_of_the_task(tmp_path: Path) -> None:
-    write(tmp_path / "test.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n1\tc\td\n2\te\tf\n")
-    content = submit(TASKS["stsb"], "test", tmp_path, [5.3, -0.2, 2.71828182845])["STS-B.tsv"]
-    assert content == b"index\tprediction\n0\t5.0\n1\t0.0\n2\t2.71828182845\n"
+    content = submit(TASKS["stsb"], "test", tmp_path, answers)["STS-B.tsv"]
+    assert content == b"index\tprediction\n0\t0.1234567890123\n1\t0.0\n2\t5.0\n"
 
 
 def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Path) -> None:
@@ -175,10 +153,8 @@ def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:
 def test_lines_of_c3_have_the_ids_of_the_questions_and_indices(tmp_path: Path) -> None:
     questions = [{"id": number, "question": "q", "choice": ["x", "y", "z"]} for number in (7, 8)]
     write_json(tmp_path / "test1.1.json", [[["line"], questions, "d-1"]])
-    write_json(tmp_path / "test1.0.json", [[["line"], questions[:1], "d-1"]])
     files = submit(TASKS["c3"], "test", tmp_path, [2, 0])
     assert files == {"c311_predict.json": b'{"id": 7, "label": 2}\n{"id": 8, "label": 0}\n'}
-    assert submit(TASKS["c3"], "test1.0", tmp_path, [1]) == {"c310_predict.json": b'{"id": 7, "label": 1}\n'}
 
 
 def squad_file(answers: dict[str, list[str]]) -> dict[str, Any]:
@@ -217,15 +193,6 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
         }
 
 
-def test_texts_of_answers_are_written_as_they_are(tmp_path: Path) -> None:
-    write_json(tmp_path / "cmrc2018_dev.json", squad_file({"a": ["red car"], "b": ["汽车"]}))
-    files = submit(TASKS["cmrc2018"], "dev", tmp_path, ["blue", "汽车"])
-    assert "汽车".encode() in files["cmrc2018_predict.json"]
-    found = score("cmrc2018", "dev", tmp_path / "p.json", files["cmrc2018_predict.json"])
-    predictions = {"a": "blue", "b": "汽车"}
-    assert found == scores_of(TASKS["cmrc2018"], "dev", tmp_path, predictions)
-
-
 def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
     write(tmp_path / "eng.testa", "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n. . O O\n\nBonn NNP I-NP I-LOC\n\n")
     tags = [["B-ORG", "O"], ["B-PER"]]
@@ -251,15 +218,11 @@ SCHEMES = {
 NUMBERS = "label_aliases: [O, B-A, I-A, B-B]\n"
 
 
-@pytest.mark.parametrize("gold", SCHEMES)
-@pytest.mark.parametrize("predicted", SCHEMES)
-def test_equal_entities_are_right_in_all_schemes(tmp_path: Path, gold: str, predicted: str) -> None:
-    scores = scores_of_tags(tmp_path, SCHEMES[gold], SCHEMES[predicted], NUMBERS * ("numbers" in (gold, predicted)))
-    assert {scores[name] for name in ("f1", "token_accuracy", "non_o_accuracy")} == {100.0}
-
-
-def test_tags_of_one_scheme_are_compared_as_in_the_files(tmp_path: Path) -> None:
-    assert scores_of_tags(tmp_path, "I-A I-A O", "O I-A O")["token_accuracy"] == pytest.approx(200 / 3)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_equal_entities_are_right_in_all_schemes(tmp_path: Path, scheme: str) -> None:
+    for gold, predicted in ((scheme, "IOB2"), ("IOB2", scheme), (scheme, scheme)):
+        scores = scores_of_tags(tmp_path, SCHEMES[gold], SCHEMES[predicted], NUMBERS * (scheme == "numbers"))
+        assert {scores[name] for name in ("f1", "token_accuracy", "non_o_accuracy")} == {100.0}
 
 
 def scores_of_tags(folder: Path, gold: str, predicted: str, keys: str = "") -> Scores:
@@ -289,15 +252,13 @@ def test_cluener_has_the_last_characters_inclusive(tmp_path: Path) -> None:
     )
 
 
+RACE = '{"article": "a", "questions": ["q"], "options": [["x", "y"]], "answers": ["B"]}'
 GOLD = {
     "sst2": ("dev.tsv", "sentence\tlabel\na\t1\nb\t0\n"),
     "rte": ("dev.tsv", "sentence1\tsentence2\tclass\na\tb\t1\n"),
     "stsb": ("dev.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"),
     "squad2": ("dev-v2.0.json", json.dumps(squad_file({"a": ["red car"], "b": []}))),
-    "race_high": (
-        "dev/high/1.txt",
-        '{"article": "a", "questions": ["q"], "options": [["x", "y"]], "answers": ["B"]}',
-    ),
+    "race_high": ("dev/high/1.txt", RACE),
     "conll2003": ("eng.testa", "EU NNP I-NP I-ORG\n. . O O\n"),
     "cluener": ("dev.json", '{"text": "李明", "label": {}}'),
 }
@@ -307,31 +268,25 @@ TABLE = "index\tprediction\n"
 @pytest.mark.parametrize(
     ("task", "predictions", "message"),
     [
-        ("sst2", "0\t1\n1\t0\n", "p:1: no column 'index' in the header; it has: 0, 1"),
-        ("sst2", f"{TABLE}0\t1\n", "p: no prediction for the row at dev.tsv:3 (id '1'); 1 prediction missing"),
+        ("sst2", "0\t1\n1\t0\n", "p:1: no column 'index'"),
+        ("sst2", f"{TABLE}0\t1\n", "p: no prediction for the row at dev.tsv:3 (id '1')"),
         ("sst2", f"{TABLE}0\t1\n0\t1\n", "p:3: the id '0' occurs twice"),
-        ("sst2", f"{TABLE}0\t1\n1\t0\n2\t1\n", "p:4: the task's files have no row with the id '2' (1 in all)"),
-        ("sst2", f"{TABLE}0\t1\t1\n", "p:2: 3 fields instead of 2; is there a tab inside a text?"),
-        ("sst2", f"{TABLE}0\tA\n", "p:2: the label 'A' is none of the task's: 0, 1"),
-        ("sst2", b"index\tprediction\n0\t\xe9\n", "p:2: not UTF-8 (unexpected end of data); convert the file to UTF-8"),
-        ("rte", f"{TABLE}0\t1\n", "dev.tsv:1: no column 'label' in the header; it has: sentence1, sentence2, class"),
-        ("stsb", f"{TABLE}0\thigh\n", "p:2: the score 'high' is not a number"),
-        ("stsb", f"{TABLE}0\tnan\n", "p:2: the score 'nan' is not a number"),
-        ("squad2", '{"a": "x"}', "p: question 'b' has no prediction (1 in all); SQuAD 2.0 needs one for each"),
-        ("squad2", '{"a": 3}', "p, a: the answer is not a text but 3"),
-        ("race_high", '{"high/2-0": "A"}', "p: has no id of the task's examples, such as 'high/1-0'"),
-        ("squad2", "[]", 'p: not a JSON object {"ID": value, ...}'),
-        ("race_high", '{"high/1-0": "C"}', "p, high/1-0: the answer 'C' is none of the 2 options"),
-        ("race_high", '{"high/1-0": null}', "p, high/1-0: the answer None is none of the 2 options"),
-        ("conll2003", "EU O\n. O\n\nx O\n", "p:4: the task's files have no row with the id '1' (1 in all)"),
+        ("sst2", f"{TABLE}0\t1\n1\t0\n2\t1\n", "p:4: the task's files have no row with the id '2'"),
+        ("sst2", f"{TABLE}0\t1\t1\n", "p:2: 3 fields instead of 2"),
+        ("sst2", f"{TABLE}0\tA\n", "p:2: the label 'A'"),
+        ("sst2", b"index\tprediction\n0\t\xe9\n", "p:2: not UTF-8"),
+        ("rte", f"{TABLE}0\t1\n", "dev.tsv:1: no column 'label'"),
+        ("stsb", f"{TABLE}0\tnan\n", "p:2: the score 'nan'"),
+        ("squad2", '{"a": "x"}', "p: question 'b' has no prediction"),
+        ("squad2", '{"a": 3}', "p, a: the answer is not a text"),
+        ("squad2", "[]", "p: not a JSON object"),
+        ("race_high", '{"high/2-0": "A"}', "p: has no id of the task's examples"),
+        ("race_high", '{"high/1-0": "C"}', "p, high/1-0: the answer 'C'"),
+        ("conll2003", "EU O\n. O\n\nx O\n", "p:4: the task's files have no row with the id '1'"),
         ("conll2003", "US O\n. O\n", "p:1: the tokens of this sentence are not those at eng.testa:1"),
-        (
-            "conll2003",
-            "EU X-P\n. O\n",
-            "p:1: the tag 'X-P' is neither O nor B-TYPE or I-TYPE; name numbers and other tags in `label_aliases`",
-        ),
-        ("cluener", '{"id": 0, "label": 1}', "p:1: 'label' is not of the form {type: {text: [[first, last], ...]}}"),
-        ("cluener", '{"label": {}}', "p:1: no key 'id' in the object"),
+        ("conll2003", "EU X-P\n. O\n", "p:1: the tag 'X-P'"),
+        ("cluener", '{"id": 0, "label": 1}', "p:1: 'label' is not of the form"),
+        ("cluener", '{"label": {}}', "p:1: no key 'id'"),
     ],
 )
 def test_files_that_cannot_be_scored_are_refused(
@@ -340,26 +295,23 @@ def test_files_that_cannot_be_scored_are_refused(
     file, gold = GOLD[task]
     write(tmp_path / file, gold)
     done = call(main, task, str(write(tmp_path / "p", predictions)), "--data", str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.replace(f"{tmp_path}/", "") == f"error: {message}\n"
-
-
-def test_entities_cannot_be_scored_by_a_metric_of_tags(tmp_path: Path) -> None:
-    file, gold = GOLD["cluener"]
-    write(tmp_path / file, gold)
-    predictions = str(write(tmp_path / "p", '{"id": 0, "label": {}}\n'))
-    done = call(main, "cluener", predictions, "--data", str(tmp_path), "--metric", "conlleval")
-    assert_one_line_error(done, f"{predictions}:1: has entities, but the metric conlleval takes tags")
+    assert_one_line_error(done._replace(stderr=done.stderr.replace(f"{tmp_path}/", "")), message)
 
 
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    predictions = str(write(tmp_path / "p", TABLE))
+    for task in ("squad2", "cluener"):
+        file, gold = GOLD[task]
+        write(tmp_path / file, gold)
+    entities, predictions = write(tmp_path / "e", '{"id": 0, "label": {}}\n'), write(tmp_path / "p", TABLE)
     for task, options, message in (
-        ("sst2", ["--threshold", "1"], "--threshold has no effect on the metric accuracy"),
-        ("sst2", ["--metric", "f1"], "metric: 'f1' does not apply to classification; choose one of accuracy"),
-        ("sst2", ["--split", "test"], "--split: must be one of: dev"),
-        ("squad2", ["--threshold", "1"], "--threshold: needs --na_prob"),
-        ("squad2", ["--na_prob", predictions], f"{predictions}:1: not JSON"),
+        ("sst2", ["--threshold", "1"], "--threshold "),
+        ("sst2", ["--metric", "f1"], "metric: 'f1'"),
+        ("sst2", ["--split", "test"], "--split: "),
+        ("squad2", ["--threshold", "1"], "--threshold: "),
+        ("squad2", ["--na_prob", predictions], f"{predictions}:1: "),
+        ("cluener", ["--metric", "conlleval"], f"{entities}:1: has entities"),
         ("bleu", [], "no task 'bleu'"),
     ):
-        assert_one_line_error(call(main, task, predictions, "--data", str(tmp_path), *options), message)
+        path = entities if task == "cluener" else predictions
+        done = call(main, task, str(path), "--data", str(tmp_path), *map(str, options))
+        assert_one_line_error(done, message)

@@ -29,18 +29,14 @@ def test_the_benchmarks_of_the_project_have_tasks_and_scores_of_the_registry() -
     assert read_benchmark("mrpc") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
+    for text, message in (
         ("tasks: 5", "tasks: "),
         ("tasks: [[mrpc]]", "tasks: "),
-        ("tasks: [mrcp]", "no task 'mrcp'; did you mean mrpc"),
-        ("tasks: [mrpc]\ntitel: x", "titel: is not a key of a benchmark (title, tasks, reported); did you mean title"),
-        ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected columns"),
-    ],
-)
-def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path / "own.yaml", text)
-    with pytest.raises(InputError) as error:
-        read_benchmark(str(path))
-    assert str(error.value).startswith(f"{path}: {message}")
+        ("tasks: [mrcp]", "no task 'mrcp'"),
+        ("tasks: [mrpc]\ntitel: x", "titel: .*did you mean title"),
+        ("tasks: [mrpc]\nreported: [{name: x}]", "reported: "),
+    ):
+        path = write(tmp_path / "own.yaml", text)
+        with pytest.raises(InputError, match=f"^{path}: {message}"):
+            read_benchmark(str(path))

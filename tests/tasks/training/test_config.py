@@ -12,7 +12,7 @@ from reader.errors import InputError
 from tasks.registry import TASKS
 from tasks.registry.clue import CLUE
 from tasks.training.config import FinetuneConfig
-from tests.support.commands import ROOT, call
+from tests.support.commands import ROOT
 
 CONF = ROOT / "conf" / "tasks"
 
@@ -46,22 +46,21 @@ def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "message"),
+    "option",
     [
-        ("--optimizer.epochs=0", "optimizer.epochs: must be positive"),
-        ("--optimizer.learning_rate=-1", "optimizer.learning_rate: must be positive"),
-        ("--optimizer.warmup_share=1", r"optimizer.warmup_share: must lie in \[0, 1\)"),
-        ("--optimizer.layer_decay=0", "optimizer.layer_decay: must lie in"),
-        ("--dropout.hidden=1", "dropout.hidden: must lie in"),
-        ("--evaluation.every=0", "evaluation.every: must be positive or null"),
-        ("--trainer.save_every=0", "trainer.save_every: must be positive or null"),
-        ("--trainer.workers=0", "trainer.workers: must be positive"),
-        ("--optimizer.warmup_steps=3", "unknown key optimizer.warmup_steps; did you mean optimizer.warmup_share"),
+        "optimizer.epochs=0",
+        "optimizer.learning_rate=-1",
+        "optimizer.warmup_share=1",
+        "optimizer.layer_decay=0",
+        "dropout.hidden=1",
+        "evaluation.every=0",
+        "trainer.save_every=0",
+        "trainer.workers=0",
     ],
 )
-def test_an_impossible_setting_is_refused_with_its_key(option: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        load(option)
+def test_an_impossible_setting_is_refused_with_its_key(option: str) -> None:
+    with pytest.raises(InputError, match=f"^{option.partition('=')[0]}: must "):
+        load(f"--{option}")
 
 
 def test_an_early_end_needs_the_best_model() -> None:
@@ -72,12 +71,3 @@ def test_an_early_end_needs_the_best_model() -> None:
 def test_the_warm_up_is_a_share_of_all_steps_and_decays_to_the_last() -> None:
     settings = load("--optimizer.learning_rate=1.0").optimizer.for_steps(60)
     assert (settings.warmup_steps, settings.decay_steps) == (6, 60)
-
-
-def test_help_explains_every_section() -> None:
-    from tasks.finetune import main
-
-    done = call(main, "--help")
-    assert done.returncode == 0
-    for key in ("--task", "--paths.model", "--optimizer.layer_decay", "--span.n_best", "--evaluation.patience"):
-        assert key in done.stdout

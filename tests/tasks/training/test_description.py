@@ -31,15 +31,6 @@ def run_with(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def test_a_description_is_read(tmp_path: Path) -> None:
-    description = read_description(run_with(tmp_path))
-    assert (description.task.name, description.task.title, description.task.labels) == (
-        "reviews",
-        "Reviews",
-        ("0", "1"),
-    )
-
-
 @pytest.mark.parametrize(
     ("changes", "key"),
     [

@@ -77,8 +77,10 @@ def test_the_score_of_a_type_must_be_one_of_the_first_dev_split_and_may_lack_in_
 
     monkeypatch.setattr(Predictor, "scores", scores)
     dev, other = split("dev", "B-PER", "O"), split("other", "B-LOC", "O")
-    with pytest.raises(InputError, match="'LOC_f1' is none of the scores"):
-        chosen("LOC_f1")
+    # A count is no score.
+    for name in ("LOC_f1", "tokens"):
+        with pytest.raises(InputError, match=f"^evaluation.metric: '{name}'"):
+            chosen(name)
     network: Any = SimpleNamespace(kind=kind)
     found = TaskEvaluator(kind, Predictor(network, 4), (dev, other), chosen("PER_f1"))(WORLD, WORLD)
     assert found["score"] == 0

@@ -45,26 +45,15 @@ def tagged(*types: str) -> list[Example]:
     return [TaggingExample(str(i), tokens, " ", tags, (Entity(kind, 0, 1),), PLACE) for i, kind in enumerate(types)]
 
 
-@pytest.mark.parametrize(
-    ("count", "line"),
-    [
-        (1, "1 row: 1 example, 1 bad row skipped; 1 sample, 1 input with 4 tokens on average, 0.00% [UNK]; cut: 1"),
-        (
-            2,
-            "2 rows: 2 examples, 2 bad rows skipped; 2 samples, 2 inputs with 4 tokens on average, 0.00% [UNK]; cut: 2",
-        ),
-    ],
-)
-def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line: str) -> None:
-    features = MagicMock(counts={"cut": count})
-    features.__len__.return_value = features.inputs.__len__.return_value = count
-    features.inputs.lengths = np.full(count, 4)
-    bad = (BadRow(PLACE, "no label"),) * count
-    report = Report("task", "dev", (), count, count, (), bad, {})
-    assert SplitData("dev", labelled(*"01"[:count]), features, report).describe()[0] == f"dev      {line}"
-    unusual = Report("task", "dev", (), count, count, (), (), {"rows with an empty text": 3})
-    described = SplitData("dev", labelled(*"01"[:count]), features, unusual).describe()
-    assert described[2:] == ["  noted 3: rows with an empty text"]
+def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
+    features = MagicMock(counts={"cut": 2})
+    features.__len__.return_value = features.inputs.__len__.return_value = 2
+    features.inputs.lengths = np.full(2, 4)
+    report = Report("task", "dev", (), 2, 2, (), (BadRow(PLACE, "no label"),), {"rows with an empty text": 3})
+    first, *more = SplitData("dev", labelled(*"01"), features, report).describe()
+    assert first.startswith("dev      2 rows: 2 examples, 1 bad row skipped; 2 samples, 2 inputs with 4 tokens")
+    assert first.endswith("cut: 2")
+    assert "  noted 3: rows with an empty text" in more
 
 
 def test_labels_that_no_training_example_has_are_counted() -> None:
