@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from reader import __version__
 from tests.support.commands import ROOT, shell
 from tests.support.further_cases import FURTHER
 from tests.support.readme import sections
@@ -60,16 +59,6 @@ def test_both_readmes_have_the_same_sections_and_commands() -> None:
     for ours, theirs in zip(english, chinese, strict=True):
         expected = [commands(replaced(block, TRANSLATIONS)) for block in ours.blocks]
         assert list(map(commands, theirs.blocks)) == expected, ours.anchor
-
-
-def test_the_changelog_begins_with_the_version_of_the_package() -> None:
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (\S+)", changelog, re.MULTILINE)[0] == __version__
-
-
-def test_every_translation_is_used() -> None:
-    text = "\n".join(block for section in sections(ENGLISH) for block in section.blocks)
-    assert [old for old in TRANSLATIONS if old not in text] == []
 
 
 @pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, fields, replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 import pytest
 
-from ernie_gram.config.loading import flatten
 from ernie_gram.formats.registry import write_model
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -37,7 +36,6 @@ from tests.test_documentation import rows_of
 
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?```(\w*)\n(.*?)```\n", re.DOTALL)
-DEFAULTS = flatten(asdict(FinetuneConfig()))
 
 
 def examples() -> dict[str, tuple[str, dict[str, str]]]:
@@ -91,13 +89,17 @@ def test_a_key_is_needed_if_the_page_says_so(tmp_path: Path) -> None:
             read_task_file(write(tmp_path / "short.yaml", short))
 
 
-def test_all_columns_are_there_by_kind_and_explained() -> None:
-    kinds = table("Kind")
-    assert {kind: [names_in(cell) for cell in cells] for kind, cells in kinds.items()} == {
+def test_all_columns_and_metrics_are_there_by_kind() -> None:
+    assert {kind: [names_in(cell) for cell in cells] for kind, cells in table("Kind").items()} == {
         name: [[role.name for role in kind.roles if role.needed is needed] for needed in (True, False)]
         for name, kind in KINDS.items()
     }
     assert {*table("Value")} == {role.name for kind in KINDS.values() for role in kind.roles}
+    metrics = table("Metric")
+    assert sorted(metrics) == sorted(METRICS)
+    for name, (kinds, main, unit, _) in metrics.items():
+        assert names_in(kinds) == [kind.name for kind in KINDS.values() if name in kind.metrics], name
+        assert (names_in(main), unit) == ([METRICS[name].main], METRICS[name].unit), name
 
 
 def test_all_layouts_and_options_are_there() -> None:
@@ -117,29 +119,6 @@ def test_all_layouts_and_options_are_there() -> None:
             default = "needed" if is_needed else "none" if field.default in (None, MISSING) else str(field.default)
             assert shown == default.lower(), field.name
     assert {*CLEANERS} <= {*names_in(options["clean"][1])} <= {*CLEANERS, "text_a", "text_b"}
-
-
-def test_all_metrics_are_there() -> None:
-    metrics = table("Metric")
-    assert sorted(metrics) == sorted(METRICS)
-    for name, (kinds, main, unit, meaning) in metrics.items():
-        assert names_in(kinds) == [kind.name for kind in KINDS.values() if name in kind.metrics], name
-        assert (names_in(main), unit) == ([METRICS[name].main], METRICS[name].unit), name
-        assert ("lower is better" in meaning) == (METRICS[name].direction == "min"), name
-
-
-def test_settings_exist_and_have_these_defaults() -> None:
-    for option in re.findall(r"--([a-z]+\.[\w.]+)", PAGE):
-        assert option in DEFAULTS, option
-    for option, (default, _) in table("Setting").items():
-        value = DEFAULTS[option.removeprefix("--")]
-        assert default == ("null" if value is None else str(value)), option
-
-
-def test_there_is_a_chinese_example_of_every_kind_and_one_of_every_layout() -> None:
-    tasks = [dict(line.split(": ", 1) for line in text.splitlines()[1:]) for text, _ in EXAMPLES.values()]
-    assert {task["kind"] for task in tasks if task["language"] == "zh"} == {*KINDS}
-    assert {task["layout"] for task in tasks} == {*LAYOUTS}
 
 
 @pytest.fixture(scope="session")

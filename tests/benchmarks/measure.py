@@ -32,11 +32,6 @@ def times_of(work: Callable[[Item], object], items: Iterable[Item]) -> Times:
     return times
 
 
-def cpu_sum(times: Times) -> float:
-    """Return the sum of the CPU seconds."""
-    return sum(cpu for _, cpu in times)
-
-
 def step_seconds(step: Callable[[], object], steps: int) -> dict[str, float]:
     """Return the CPU seconds of a first call, and the median wall and CPU seconds of `steps` more calls."""
     (_, first), *times = times_of(lambda _: step(), range(steps + 1))

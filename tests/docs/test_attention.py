@@ -63,36 +63,6 @@ def test_inside_and_expected_attention_equal_a_loop_over_all_pairs(seed: int) ->
         assert (found.inside[i], found.expected[i], found.pairs, found.left_out) == pytest.approx(expected)
 
 
-def test_attention_that_depends_on_the_distance_only_is_as_expected() -> None:
-    size = 20
-    distances = np.arange(size) - np.arange(size)[:, None]
-    # Not symmetric: more for keys after the query.
-    weights = np.exp(-np.abs(distances) + 0.7 * (distances > 0))
-    found = inside_attention(weights, [(3, 6), (10, 12)])
-    assert found.inside == pytest.approx(found.expected)
-    weights[10, 11] *= 3
-    assert inside_attention(weights, [(3, 6), (10, 12)]).inside > 1.1 * found.inside
-
-
-def test_cls_and_sep_are_no_tokens_outside_of_ngrams() -> None:
-    weights = np.full((6, 6), 0.1)
-    weights[[0, -1]], weights[:, [0, -1]] = 0.9, 0.9
-    found = inside_attention(weights, [(1, 3)])
-    assert (found.inside, found.expected, found.pairs) == (0.1, pytest.approx(0.1), 2)
-
-
-def test_pairs_without_others_at_their_distance_are_left_out() -> None:
-    weights = np.ones((8, 8))
-    found = inside_attention(weights, [(1, 4)])
-    assert (found.pairs, found.left_out) == (6, 0)
-    found = inside_attention(weights, [(1, 5)])
-    assert (found.pairs, found.left_out) == (6, 6)
-    found = inside_attention(weights, [(1, 7)])
-    assert (found.pairs, found.left_out) == (0, 30)
-    assert np.isnan([found.inside, found.expected]).all()
-    assert inside_attention(weights, []).pairs == 0
-
-
 def test_phrases_are_found_wherever_they_occur_as_whole_words() -> None:
     text = "A New  York city in new york ."
     assert phrase_spans(MODEL, text, ["new york", "city"]) == [(2, 4), (4, 5), (6, 8)]
@@ -118,13 +88,6 @@ def test_ngrams_of_a_lexicon_are_found_as_in_a_corpus() -> None:
     encoded = TEXTS.encode((text,))
     [span] = lexicon_spans(MODEL, text, ngrams)
     assert [TEXTS.vocabulary.tokens[i] for i in encoded.ids[slice(*span)]] == ["city", "of", "angels"]
-
-
-def test_a_text_that_is_too_long_has_the_ngrams_of_its_beginning() -> None:
-    cutter = UnitCutter(VOCABULARY, lexicon("new york"))
-    # 64 tokens with [CLS] and [SEP]: 62 of the text, of which the last is the first half of an n-gram.
-    text = "a " * 59 + "new york new york"
-    assert lexicon_spans(MODEL, text, cutter) == [(60, 62)]
 
 
 def test_pooled_means_are_those_of_all_pairs() -> None:

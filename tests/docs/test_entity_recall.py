@@ -57,12 +57,6 @@ def test_sentences_are_grouped_by_the_average_length_of_their_entities() -> None
     assert [column.gold.sum() for column in groups] == [4, 3, 4, 3, 3]
 
 
-def test_there_are_no_more_groups_than_averages() -> None:
-    gold = [sentence(1), sentence(2), sentence(2), []]
-    groups = columns_by_group(gold, columns_by_length(gold, [gold], 4)[0])
-    assert [(column.name, column.gold.tolist()) for column in groups] == [("1", [1, 0, 0, 0]), ("2", [0, 1, 1, 0])]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_every_sentence_with_entities_is_in_one_group_and_the_groups_are_in_order(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -108,9 +102,3 @@ def test_intervals_are_those_of_a_binomial_and_paired_for_differences() -> None:
     assert [one["low"], one["high"]] == pytest.approx([100 * p - half, 100 * p + half], abs=0.15 * half)
     half = 100 * 1.96 * np.sqrt(0.02 * 0.98 / size)
     assert other["difference"] == pytest.approx([2, 2 - half, 2 + half], abs=0.15 * half)
-
-
-def test_a_resample_without_an_entity_of_a_length_does_not_spoil_its_interval() -> None:
-    columns = columns_by_length([sentence(2), sentence(1), sentence(1)], [[sentence(2), [], []]], 2)
-    [_, _, twos] = recalls(columns, ["a"])["a"]
-    assert (twos["mean"], twos["low"], twos["high"]) == (100, 100, 100)

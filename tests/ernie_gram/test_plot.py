@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matplotlib import font_manager
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
-from ernie_gram.plot import main, new_figure, plot_runs, write_figure
+from ernie_gram.plot import main, plot_runs
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from tests.support.commands import assert_one_line_error, call
@@ -45,11 +42,6 @@ def test_a_resumed_run_is_plotted_in_the_format_of_the_ending(tmp_path: Path, sa
         f"{tmp_path.name}: n-grams": [[0, 200], [10, 190]],
         f"{tmp_path.name}: unit frequencies": [[0, 50], [10, 50]],
     }
-
-
-def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not the folder of a run"):
-        plot_runs([tmp_path / "nowhere"], tmp_path / "other.png")
 
 
 @pytest.mark.parametrize("name", ["curve.jpg", "curve"])
@@ -90,52 +82,3 @@ def test_runs_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, s
     plot_runs([a, b, other, a], tmp_path / "curve.png")
     for axes in saved[0].axes:
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [str(a), str(b), "other"]
-
-
-def test_the_current_folder_has_its_name(tmp_path: Path, saved: list[Figure], monkeypatch: pytest.MonkeyPatch) -> None:
-    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=1)
-    log.record("train", 0, {"loss": 5.0})
-    log.close()
-    monkeypatch.chdir(tmp_path)
-    plot_runs([Path()], Path("curve.png"))
-    assert tmp_path.name in [line.get_label() for line in saved[0].axes[0].lines]
-
-
-@pytest.mark.parametrize(("steps", "marker"), [(range(6, 7), "o"), (range(1, 4), "o"), (range(1, 90), "")])
-def test_few_points_have_markers_and_all_ticks_are_whole_steps(
-    tmp_path: Path, saved: list[Figure], steps: range, marker: str
-) -> None:
-    plot_runs([logged(tmp_path / "run", steps)], tmp_path / "curve.png")
-    for axes in saved[0].axes:
-        first, last = axes.get_xlim()
-        ticks = [tick for tick in axes.get_xticks() if first <= tick <= last]
-        assert ticks
-        assert all(float(tick).is_integer() for tick in ticks)
-    assert saved[0].axes[0].lines[0].get_marker() == marker
-
-
-def test_the_command_prints_the_path(tmp_path: Path) -> None:
-    done = call(main, str(logged(tmp_path / "run", range(1, 3))), "--output", str(tmp_path / "curve.svg"))
-    assert done == (0, f"written  {tmp_path / 'curve.svg'}\n", "")
-
-
-def test_chinese_names_have_a_font_if_there_is_one(
-    tmp_path: Path, saved: list[Figure], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = next(font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans")
-    fonts = [replace(usual, name=name) for name in ("DejaVu Sans", "Noto Sans CJK SC", "Cantarell")]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", fonts)
-    plot_runs([logged(tmp_path / "run", range(1, 3))], tmp_path / "curve.png")
-    assert {tuple(text.get_fontfamily()) for text in saved[0].findobj(Text)} == {("DejaVu Sans", "Noto Sans CJK SC")}
-
-
-def test_letters_that_no_font_has_are_named_in_one_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
-) -> None:
-    figure, _ = new_figure(1)
-    figure.text(0.5, 0.5, "a\ue000\ue001\ue000")
-    write_figure(figure, tmp_path / "a.png")
-    shown = capsys.readouterr().err
-    assert shown.startswith(f"warning: {tmp_path / 'a.png'}: no installed font has \ue000\ue001; install one")
-    assert shown.count("\n") == 1
-    assert not [each for each in recwarn if "Glyph" in str(each.message)]

@@ -12,7 +12,7 @@ from ernie_gram.distributed.device import check_device, gpu_number, is_gpu_packa
 from ernie_gram.distributed.processor import OneDnnKernels
 from reader.errors import InputError
 from tests.support.commands import python
-from tests.support.pretended_gpu import NAME, pretend
+from tests.support.pretended_gpu import pretend
 
 
 def test_the_package_for_cpus_is_recognised_without_loading_it() -> None:
@@ -35,28 +35,23 @@ def test_the_package_says_for_what_it_was_made(
     assert is_gpu_package() is expected
 
 
-SEEN = "Paddle sees 2 GPUs (CUDA_VISIBLE_DEVICES is '0,7')"
-NOT_8 = f"bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and {NAME} has 7.5; use float16 in"
-
-
 @pytest.mark.parametrize(
-    ("arguments", "environment", "message"),
+    ("arguments", "environment", "key"),
     [
-        (("gpu", "float32", 3), {}, f"NPROC: 3 processes on this machine, but {SEEN}; start at most 2, make"),
-        (("auto", "float32", 3), {}, "set trainer.device to cpu"),
-        (("gpu",), {"FLAGS_selected_gpus": "2"}, f"FLAGS_selected_gpus: GPU 2 asked for, but {SEEN}, numbered from 0"),
-        (("auto", "bfloat16", 2), {}, f"optimizer.precision: {NOT_8}"),
+        (("gpu", "float32", 3), {}, "NPROC"),
+        (("auto", "float32", 3), {}, "NPROC"),
+        (("gpu",), {"FLAGS_selected_gpus": "2"}, "FLAGS_selected_gpus"),
+        (("auto", "bfloat16", 2), {}, "optimizer.precision"),
     ],
 )
 def test_what_two_gpus_without_bfloat16_cannot_do(
-    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str, int], environment: dict[str, str], message: str
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str, int], environment: dict[str, str], key: str
 ) -> None:
     pretend(2, (7, 5), monkeypatch.setattr)
-    for name, value in ({"CUDA_VISIBLE_DEVICES": "0,7"} | environment).items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=f"^{key}: "):
         check_device(*arguments)
-    assert message in str(refused.value)
 
 
 def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,8 +72,7 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cpu_without_bfloat16_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels(("gelu",), "X has no AMX"))
     assert check_device("cpu", "float32") is False
-    reason = r"--precision: bfloat16 is slower than float32 on this CPU, or not possible: X has no AMX; use float32"
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(InputError, match=r"^--precision: .*X has no AMX"):
         check_device("cpu", "bfloat16", precision_key="--precision")
 
 
@@ -86,9 +80,9 @@ def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     pretend(0, replace=monkeypatch.setattr)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     assert check_device("auto", "float32", 9) is False
-    with pytest.raises(InputError, match=r"Paddle sees none \(CUDA_VISIBLE_DEVICES is '7'\); use cpu or auto"):
+    with pytest.raises(InputError, match=r"^--device: .*'7'"):
         check_device("gpu", key="--device")
-    with pytest.raises(InputError, match=r"optimizer\.precision: float16 needs a GPU"):
+    with pytest.raises(InputError, match=r"^optimizer\.precision: "):
         check_device("auto", "float16")
 
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ernie_gram.distributed.processor import onednn_kernels, processor_name, processor_settings
+from ernie_gram.distributed.processor import onednn_kernels, processor_settings
 from tests.support.commands import python
 
 INTEL = """processor\t: 0
@@ -71,12 +71,6 @@ def test_onednn_computes_what_is_faster_there_on_a_processor(
     assert kernels.operations == operations
     assert reason in kernels.no_bfloat16
     assert bool(reason) == bool(kernels.no_bfloat16)
-
-
-def test_the_processor_has_a_name() -> None:
-    assert processor_name(INTEL) == "Intel(R) Xeon(R) Processor @ 2.10GHz"
-    assert processor_name(AMD * 2) == "AMD EPYC 9654 96-Core Processor"
-    assert processor_name("") == "unknown processor"
 
 
 def test_a_sigterm_while_paddle_loads_takes_effect_afterwards() -> None:

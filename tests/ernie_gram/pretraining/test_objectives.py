@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -226,33 +225,6 @@ def test_the_temperature_of_the_settings_is_that_of_the_samples() -> None:
 
     assert np.array_equal(at(1), at(1))
     assert not np.array_equal(at(0.2), at(1))
-
-
-def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training step seeds Paddle from run seed, step and rank; different seeds give different samples."""
-    from ernie_gram.training import trainer
-
-    seeds: list[int] = []
-
-    def update(seed: int, step: int, rank: int) -> None:
-        training = SimpleNamespace(
-            job=SimpleNamespace(seed=seed, learning_rate=lambda step: 0.1),
-            step=step,
-            world=SimpleNamespace(rank=rank),
-            updater=SimpleNamespace(step=lambda executor, batches, seed: seed()),
-            executor=None,
-        )
-        trainer.Trainer._update(training, [{}])  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(paddle, "seed", seeds.append)
-        patched.setattr(trainer, "set_learning_rate", lambda rate: None)
-        for _ in range(2):
-            for seed, step, rank in [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1), (2, 0, 0)]:
-                update(seed, step, rank)
-    assert seeds[:5] == seeds[5:]
-    samples = samples_of(config_of("enrm"), random_batch("enrm"), seeds[:5])
-    assert len({each.tobytes() for each in samples}) == 5
 
 
 # "full" has every term of the others, but that of "contiguous".

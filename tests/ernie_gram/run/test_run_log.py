@@ -61,24 +61,6 @@ def test_a_truncated_last_line_is_skipped(finished: Path, tmp_path: Path) -> Non
     assert read_log(tmp_path) == read_log(finished) == [json.loads(line) for line in lines.splitlines()]
 
 
-def test_the_time_left_counts_from_the_first_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
-    now = 500.0  # the evaluation before the first step
-    log.begin(0)
-    now = 520.0
-    log.record("train", 10, {"loss": 1.0})
-    assert capsys.readouterr().out.endswith("  left 0:00:20\n")
-    log.begin(10)
-    now = 525.0
-    log.record("train", 15, {"loss": 1.0})
-    log.close()
-    assert capsys.readouterr().out.endswith("  left 0:00:05\n")
-
-
 def test_only_the_first_rank_writes(tmp_path: Path) -> None:
     log = RunLog(tmp_path, False, visualdl=True, start=0, max_steps=20)
     log.record("train", 1, {"loss": 1.0})

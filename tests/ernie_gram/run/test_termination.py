@@ -51,29 +51,16 @@ LATE_NOTICE = f"""
 @pytest.mark.parametrize(
     ("code", "numbers", "stdout", "stderr"),
     [
-        (SLEEP, [signal.SIGTERM], "", LINE),
-        (SLEEP, [signal.SIGINT], "", LINE),
-        (SLEEP, [signal.SIGHUP], "", LINE),
-        (CONVERTED, [signal.SIGTERM], "", LINE),
-        (BLOCKED, [signal.SIGTERM], "", ""),
-        (POLL, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
-        (POLL, [signal.SIGINT], "True\nsaved\n", NOTICE + LINE),
-        (LATE_NOTICE, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
+        pytest.param(SLEEP, [signal.SIGHUP], "", LINE, id="waits"),
+        pytest.param(CONVERTED, [signal.SIGTERM], "", LINE, id="converted exit"),
+        pytest.param(BLOCKED, [signal.SIGTERM], "", "", id="blocked"),
+        pytest.param(POLL, [signal.SIGINT], "True\nsaved\n", NOTICE + LINE, id="saves"),
+        pytest.param(LATE_NOTICE, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE, id="late notice"),
         # Paddle's launcher sends SIGTERM three times within half a second.
-        (POLL, [signal.SIGTERM] * 3, "True\nsaved\n", NOTICE + LINE),
-        (f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE),
-    ],
-    ids=[
-        "waits",
-        "waits, SIGINT",
-        "waits, SIGHUP",
-        "converted exit",
-        "blocked",
-        "saves",
-        "saves, SIGINT",
-        "late notice",
-        "repeated signal",
-        "second signal",
+        pytest.param(POLL, [signal.SIGTERM] * 3, "True\nsaved\n", NOTICE + LINE, id="repeated signal"),
+        pytest.param(
+            *(f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE), id="second signal"
+        ),
     ],
 )
 def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stderr: str) -> None:
@@ -121,15 +108,6 @@ def test_a_second_signal_ends_a_process_although_nobody_reads_the_notice_of_the_
             assert process.wait(20) == 143
         finally:
             process.kill()
-
-
-def test_the_former_handlers_return_after_the_context() -> None:
-    from ernie_gram.run.termination import SIGNALS, end_at_signals
-
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with end_at_signals():
-        assert all(signal.getsignal(number) is not old for number, old in zip(SIGNALS, before, strict=True))
-    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 @pytest.mark.parametrize("moment", ["step", "evaluation"])

@@ -6,7 +6,6 @@ Most tests use a toy job, which shows that the loop does not depend on pre-train
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import shutil
 import sys
@@ -27,11 +26,9 @@ from ernie_gram.distributed import collectives
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_log import METERS, STARTS, RunLog, read_json_lines, read_log
+from ernie_gram.run.run_log import METERS, STARTS, read_json_lines, read_log
 from ernie_gram.training import trainer as training
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.job import StartValues
-from ernie_gram.training.meters import Meters
 from ernie_gram.training.step_values import (
     LastStep,
     add_loss_sums,
@@ -62,21 +59,6 @@ def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str],
     assert accuracies[-1] > 0.85 > 0.7 > accuracies[0]  # 65 % of the points lie outside the circle
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_80", "step_120"]
     assert sorted(checkpoint.load_model(tmp_path / "step_120")) == BODY + HEAD
-
-
-def test_the_first_step_counts_in_a_rate_only_if_it_is_the_only_one(
-    train: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted: list[None] = []
-    clocks: list[int] = []
-    add = Meters.add
-    monkeypatch.setattr(Meters, "add", lambda *given: (counted.append(None), add(*given)))
-    monkeypatch.setattr(RunLog, "begin", lambda _, step: clocks.append(step))
-    monkeypatch.setattr(RunLog, "_time_left", lambda *_: "")
-    for log_every, steps in ((3, 2), (1, 3)):
-        counted.clear(), clocks.clear()
-        train(tmp_path / str(log_every), steps=3, log_every=log_every)
-        assert (len(counted), clocks) == (steps, [0, 0, 1])
 
 
 def test_a_run_without_warm_up_is_evaluated_before_its_first_step(train: Callable[..., str], tmp_path: Path) -> None:
@@ -126,12 +108,9 @@ def test_every_start_of_a_run_is_recorded_with_what_it_was_made_by(
     assert [start["step"] for start in starts] == [0, 2]
     for start in starts:
         assert start["command"] == "ernie-gram pretrain --paths.output 'my run'"
-        assert start["version"] == ernie_gram.__version__
-        assert start["commit"] == commit()
-        assert start["paddle"] == paddle.__version__
-        assert start["device"] == "Place(cpu)"
+        assert (start["version"], start["commit"]) == (ernie_gram.__version__, commit())
+        assert (start["paddle"], start["device"]) == (paddle.__version__, "Place(cpu)")
         assert start["processor"] == processor_name(read_cpuinfo())
-        assert start["cores"] == len(os.sched_getaffinity(0))
         assert datetime.now(timezone.utc) - datetime.fromisoformat(start["date"]) < timedelta(hours=1)
 
 
@@ -167,16 +146,6 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
         assert np.abs(moved[name] - given[name]).max() < 0.0201 < np.abs(drawn[name] - given[name]).max()
     for name in HEAD:
         assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # each run made one step at the rate 0.1 / 5
-
-
-def test_the_console_names_a_parameter_of_successive_layers_once() -> None:
-    names = [*(f"encoder_layer_{i}_fc.{part}" for i in range(12) for part in ("w_0", "b_0")), "head", "ln_layer_3_{x}"]
-    given = [name for name in names if name.startswith(("encoder_layer_4_", "encoder_layer_7_fc.b"))]
-    lines = StartValues("model", dict, is_model=True).describe(given, names, earlier=["head"])
-    assert lines == [
-        "start values: 3 of 26 parameters from model",
-        "not in model, drawn: encoder_layer_0-3 5-11_fc.w_0, encoder_layer_0-3 5-6 8-11_fc.b_0, ln_layer_3_{x}",
-    ]
 
 
 def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:

@@ -44,6 +44,27 @@ def replace_existing(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
+def compute_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of tensors that computes in float32, and returns the precision of its first argument."""
+    import paddle
+
+    def computed(x: Any, *others: Any) -> Any:
+        if x.dtype == paddle.float32:
+            return function(x, *others)
+        return function(*(each.astype("float32") for each in (x, *others))).astype(x.dtype)
+
+    return computed
+
+
+def replace_half_precision() -> None:
+    """Compute in bfloat16 what is meant to be float16, and in float32 what has no kernel for bfloat16 on a CPU."""
+    import paddle
+
+    replace_existing(paddle, "float16", paddle.bfloat16)
+    for name in ("linear", "softmax"):
+        replace_existing(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
+
+
 def enter_kernels() -> None:
     """Let programs be built in half precision, for which the package for CPUs lacks kernels. They cannot be run."""
     import paddle

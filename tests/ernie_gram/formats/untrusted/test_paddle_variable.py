@@ -86,12 +86,6 @@ def test_a_link_to_an_array_is_read_and_a_link_to_anything_else_is_refused(tmp_p
         assert "password" not in str(caught.value)
 
 
-def test_a_type_that_paddle_lacks_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no variables of uint64"):
-        write_paddle_variable(tmp_path / "a", VALUES.astype("uint64"))
-    assert list(tmp_path.iterdir()) == []
-
-
 def variable(description: bytes, data: bytes = bytes(8), size: int | None = None) -> bytes:
     """Return the bytes of a variable with any description."""
     length = struct.pack("<i", len(description) if size is None else size)
