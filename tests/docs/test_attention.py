@@ -61,6 +61,8 @@ def test_inside_and_expected_attention_equal_a_loop_over_all_pairs(seed: int) ->
     for i in np.ndindex(2, 3):
         expected = slow_inside_attention(weights[i], spans)
         assert (found.inside[i], found.expected[i], found.pairs, found.left_out) == pytest.approx(expected)
+    assert np.isnan(inside_attention(weights, [(1, 13)]).inside).all()
+    assert inside_attention(weights, []).pairs == 0
 
 
 def test_phrases_are_found_wherever_they_occur_as_whole_words() -> None:

@@ -279,7 +279,9 @@ def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(mon
     monkeypatch.delenv("OMP_NUM_THREADS")
     for name in ("MKL_DEBUG_CPU_TYPE", "GLOG_minloglevel", "CUSTOM_DEVICE_ROOT"):
         monkeypatch.delenv(name, raising=False)
-    assert python("-c", code).stdout == "['CUSTOM_DEVICE_ROOT', 'OMP_NUM_THREADS']\n"
+    found = python("-c", code).stdout
+    # Paddle itself sets the other one, if it is not set.
+    assert found in ("['CUSTOM_DEVICE_ROOT', 'OMP_NUM_THREADS']\n", "['OMP_NUM_THREADS']\n")
 
 
 def test_casts_in_dynamic_mode_keep_no_tensors() -> None:

@@ -18,36 +18,9 @@ from tqdm import tqdm
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from tests.support.commands import ROOT, kill_when, python, two_ranks
-from tests.support.further_cases import only
+from tests.support.commands import ROOT, kill_when, two_ranks
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
-
-
-@pytest.mark.parametrize("objective", only(["full"], ["contiguous", "full"]))
-def test_two_processes_give_the_same_result_as_one(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str
-) -> None:
-    # The batch size is odd, so the ranks get shares of different sizes.
-    more = ["--trainer.max_steps=20", "--data.batch_size=7", *as_options(objective), *NO_DROPOUT]
-    with monkeypatch.context() as patched:
-        patched.setattr("ernie_gram.pretraining.chunked_softmax._sample", lambda p, blocks: p.argmax(-1))
-        assert pretrain(built, tmp_path / "run1", *more).returncode == 0
-    alone = checkpoint.load_model(tmp_path / "run1" / "step_20")
-    script = two_ranks(tmp_path / "log", "tests/support/train_and_dump.py")
-    command = [*script, *options(built, tmp_path / "run2", *more)]
-    done = python(*command, cwd=tmp_path, DUMP=str(tmp_path))
-    assert done.returncode == 0, done.stderr + done.stdout
-    first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
-    assert set(first.files) == set(alone)
-    for name in alone:
-        assert np.array_equal(first[name], second[name]), name
-        assert np.abs(first[name] - alone[name]).max() < 1e-5, name
-    moved = min(np.abs(alone[name]).max() for name in alone if name.endswith("ffn_fc_0.b_0"))
-    assert moved > 1e-2  # these biases start at 0, so the parameters did change
-    for one, two in zip(evaluations(tmp_path / "run1"), evaluations(tmp_path / "run2"), strict=True):
-        assert one.pop("kind") == two.pop("kind") == "eval"
-        assert one == pytest.approx(two, rel=1e-4)
 
 
 def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) -> None:

@@ -13,13 +13,15 @@ import paddle  # isort: skip
 from ernie_gram.kernels.rewriting import use_compiled
 
 
-def run_both(build: Callable[[paddle.Tensor, paddle.Tensor], list[paddle.Tensor]]) -> list[str]:
+def run_both(
+    build: Callable[[paddle.Tensor, paddle.Tensor], list[paddle.Tensor]], rows: tuple[int, int] = (40, 40)
+) -> list[str]:
     """Check that a program has the results of Paddle's operations; return the names of its operations.
 
-    `build` gets x [-1, 40] and y [-1, 40]; what it returns is fetched.
+    `build` gets x [-1, 40] and y [-1, 40], which have these rows when it is run; what it returns is fetched.
     """
     random, results, names = np.random.default_rng(1), [], []
-    feed = {name: random.standard_normal((40, 40), dtype=np.float32) for name in ("x", "y")}
+    feed = {name: random.standard_normal((n, 40), dtype=np.float32) for name, n in zip("xy", rows, strict=True)}
     for rewrites in (False, True):
         with fresh_scope() as executor:
             main = paddle.static.Program()

@@ -167,3 +167,13 @@ def test_check_is_run_by_one_process_and_writes_nothing(
     assert environment["PADDLE_TRAINERS_NUM"] == "2"
     # Nothing follows that would print the warnings, or read what was prepared.
     assert not environment.keys() & {"NO_WARNINGS", launcher.WRITE}
+
+
+def test_a_folder_for_logs_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "_replace", lambda *_: pytest.fail("the processes were started"))
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "log", tmp_path / "mnt" / "log"):
+        monkeypatch.setattr(os, "environ", {"LOG_DIR": str(folder)})
+        with pytest.raises(InputError, match=r"^LOG_DIR: "):
+            launcher.start_ranks("script.py", [], 2)
+    assert not (tmp_path / "mnt").exists()

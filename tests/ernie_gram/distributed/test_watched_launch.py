@@ -33,7 +33,6 @@ watched_launch.launch_watched()
     ("end", "status", "error"),
     [
         ("SystemExit(143)", 143, ""),
-        ("SystemExit", 0, ""),
         ("BrokenPipeError('console')", 1, "BrokenPipeError: console"),
     ],
 )

@@ -20,7 +20,7 @@ from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, python
 from tests.support.objectives import OBJECTIVES, as_options
-from tests.support.runs import NO_DROPOUT, TINY, options, pretrain, train_losses, trained_steps
+from tests.support.runs import NO_DROPOUT, TINY, evaluations, options, pretrain, train_losses, trained_steps
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
 
@@ -78,6 +78,9 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
     assert all(np.array_equal(first[name], second[name]) for name in first.files)
     assert_equal_runs(tmp_path / "together", tmp_path / "alone")
+    for one, two in zip(evaluations(tmp_path / "alone"), evaluations(tmp_path / "together"), strict=True):
+        assert one.pop("kind") == two.pop("kind") == "eval"
+        assert one == pytest.approx(two, rel=1e-4)
     states = [checkpoint.load_state(tmp_path / name / f"step_{STEPS}").guard for name in ("alone", "together")]
     assert states[0] == states[1]
     assert states[0]["skipped"] == len(skipped)

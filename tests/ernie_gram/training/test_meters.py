@@ -8,7 +8,7 @@ import pytest
 from ernie_gram.distributed.world import World
 from ernie_gram.run.run_log import CPU, METERS
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.meters import Meters, on_console, rates
+from ernie_gram.training.meters import Meters, rates
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
@@ -41,13 +41,6 @@ def test_what_is_unknown_is_left_out() -> None:
     assert found["sequences_per_second"] == 2.0
     assert not found.keys() & {"tokens_per_second", "slots_per_second", "mfu"}
     assert "mfu" not in rates(np.array([[2.0, 0.0, 3.0, 3.0, 7.0, 0.0]]), 4)
-
-
-def test_the_console_shows_waiting_only_if_it_matters() -> None:
-    meters = dict.fromkeys(METERS, 5.0)
-    assert list(on_console(meters)) == ["sequences_per_second", "mfu", "feed_wait_share"]
-    assert list(on_console({**meters, "feed_wait_share": 0.009})) == ["sequences_per_second", "mfu"]
-    assert list(on_console({"sequences_per_second": 5.0})) == ["sequences_per_second"]
 
 
 def test_meters_start_anew_after_each_log_line() -> None:

@@ -113,10 +113,3 @@ def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
     assert (state.selection["best_step"], state.selection["num_worse"]) == (30, 3)
     assert checkpoint.best_step(tmp_path / "parts") == 30
     assert np.isclose(checkpoint.load_state(tmp_path / "parts" / "best").selection["best"], 0.8)
-
-
-def test_a_best_model_that_was_removed_is_found_anew(select: Callable[..., str], tmp_path: Path) -> None:
-    select(tmp_path, steps=40)
-    shutil.rmtree(tmp_path / "best")
-    select(tmp_path, steps=60)
-    assert checkpoint.best_step(tmp_path) == 50
