@@ -7,13 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import last_evaluation
 from tests.support.bfloat16 import needs_bfloat16
-from tests.support.commands import python, two_ranks
 from tests.support.objectives import as_options
-from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses, trained_steps
-from tests.support.static_programs import Arrays
+from tests.support.runs import NO_DROPOUT, pretrain, train_losses
 
 # Products of the other tests' models are too small to be rounded.
 LARGER = ["--model.hidden_size=72", "--model.num_attention_heads=2", "--model.out_emb_size=40", *as_options("cnp")]
@@ -21,10 +18,6 @@ STEPS = ["--trainer.max_steps=8", "--optimizer.decay_steps=8", "--trainer.save_e
 HALF = [*LARGER, *STEPS, "--optimizer.precision=bfloat16"]
 
 pytestmark = needs_bfloat16
-
-
-def last_model(folder: Path) -> Arrays:
-    return checkpoint.load_model(folder / "step_8")
 
 
 @pytest.fixture(scope="module")
@@ -47,33 +40,9 @@ def test_factors_are_rounded_and_losses_stay_close_to_float32(built: Path, tmp_p
     assert evaluations[0]["perplexity"] == pytest.approx(evaluations[1]["perplexity"], rel=0.05)
 
 
-def test_recompute_changes_no_bit_with_dropout(built: Path, tmp_path: Path) -> None:
-    for name, more in (("kept", []), ("again", ["--trainer.recompute=true"])):
-        done = pretrain(built, tmp_path / name, *HALF, *more)
-        assert done.returncode == 0, done.stderr
-    kept, again = last_model(tmp_path / "kept"), last_model(tmp_path / "again")
-    assert all(np.array_equal(kept[name], again[name]) for name in kept)
-
-
-def test_a_resumed_run_repeats_every_bit(built: Path, tmp_path: Path, whole: Path) -> None:
-    for steps in (4, 8):
-        done = pretrain(built, tmp_path / "run", *HALF, *NO_DROPOUT, f"--trainer.max_steps={steps}")
-        assert done.returncode == 0, done.stderr
-    assert trained_steps(done.stdout) == [5, 6, 7, 8]
-    expected, found = last_model(whole), last_model(tmp_path / "run")
-    assert all(np.array_equal(found[name], expected[name]) for name in expected)
-
-
-def test_micro_batches_and_two_processes_make_nearly_the_same_updates(built: Path, tmp_path: Path, whole: Path) -> None:
+def test_micro_batches_make_nearly_the_same_updates(built: Path, tmp_path: Path, whole: Path) -> None:
     """Sums of gradients are rounded differently, and a rounding error of float32 can become one of bfloat16."""
     done = pretrain(built, tmp_path / "parts", *HALF, *NO_DROPOUT, "--trainer.micro_batch=3")
     assert done.returncode == 0, done.stderr
-    script = two_ranks(tmp_path / "log", "tests/support/train_and_dump.py")
-    command = [*script, *options(built, tmp_path / "together", *HALF, *NO_DROPOUT)]
-    ended = python(*command, cwd=tmp_path, DUMP=str(tmp_path))
-    assert ended.returncode == 0, ended.stderr + ended.stdout
-    first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
-    assert all(np.array_equal(first[name], second[name]) for name in first.files)
-    for other in (tmp_path / "parts", tmp_path / "together"):
-        losses, expected = (np.array([loss for _, loss, _ in train_losses(each)]) for each in (other, whole))
-        assert losses == pytest.approx(expected, rel=2e-3)
+    losses, expected = (np.array([loss for _, loss, _ in train_losses(each)]) for each in (tmp_path / "parts", whole))
+    assert losses == pytest.approx(expected, rel=2e-3)

@@ -38,20 +38,20 @@ def test_text_of_files_cannot_become_markup_of_the_page(finetuned: Path, tmp_pat
     assert page.text.count("<script>alert(1)") >= 8
 
 
-def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
+def test_the_page_of_long_runs_is_small(tmp_path: Path) -> None:
     folders = []
-    for number in range(7):
+    for number in range(3):
         folder = made_run(tmp_path / f"run{number}", perplexities(50.0, 60.0), objective={"masking": f"m{number}"})
         names = ("loss", "coarse", "fine", "generator", "rtd", "learning_rate", "skipped", "sent_bytes", *METERS)
         values = dict.fromkeys(names, 1.23456789)
-        records = [{"kind": "train", "step": step, **values} for step in range(50, 100_000, 50)]
+        records = [{"kind": "train", "step": step, **values} for step in range(200, 100_000, 200)]
         records += [{"kind": "eval", "step": step, "perplexity": 9.87654321} for step in range(1000, 100_000, 1000)]
         (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
         folders.append(folder)
     _, _, curves = report(tmp_path, *folders)
-    assert (tmp_path / "report.html").stat().st_size < 600_000
+    assert (tmp_path / "report.html").stat().st_size < 400_000
     points = curves["Loss term rtd"]["run0"]
-    assert (len(points), points[0], points[-1]) == (150, (50, 1.23456789), (99950, 1.23456789))
+    assert (len(points), points[0], points[-1]) == (150, (200, 1.23456789), (99800, 1.23456789))
     terms = {title for title in curves if title.startswith("Loss term")}
     assert terms == {f"Loss term {name}" for name in ("coarse", "fine", "generator", "rtd")}
 
@@ -82,9 +82,10 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     tuned = made_run(tmp_path / "tuned", {20: {"score": 0.5}}, task="cola")
     (tuned / "result.json").write_text("{")
     begun = made_run(tmp_path / "begun", {})
+    (tmp_path / "empty").mkdir()
     target = ["--output", str(tmp_path / "page.html"), "--examples", "0"]
     for arguments, key in (
-        ([tmp_path], tmp_path),
+        ([tmp_path / "empty"], tmp_path / "empty"),
         ([tmp_path / "nowhere"], tmp_path / "nowhere"),
         ([run, other], "run, other"),
         ([tuned], tuned / "result.json"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -84,16 +83,6 @@ def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> No
         check_device("gpu", key="--device")
     with pytest.raises(InputError, match=r"^optimizer\.precision: "):
         check_device("auto", "float16")
-
-
-def test_before_a_device_is_chosen_it_is_the_one_that_paddle_would_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    import paddle
-
-    monkeypatch.setattr(our_device, "_place", None)
-    for is_cpu in (True, False):
-        place = SimpleNamespace(is_cpu_place=lambda is_cpu=is_cpu: is_cpu)
-        monkeypatch.setattr(paddle.base.framework, "_current_expected_place_", lambda place=place: place)
-        assert our_device.on_cpu() == is_cpu
 
 
 def test_in_static_mode_the_device_is_that_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:

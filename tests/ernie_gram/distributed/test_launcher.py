@@ -85,24 +85,19 @@ def test_wrong_launch_arguments_are_named(given: str, key: str, monkeypatch: pyt
     assert launcher._launch_arguments() == ["--nnodes=4", "--rank", "3", "--master", "h:1"]
 
 
-def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NUM_NODES": ""})
-    with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: is not set"):
-        launcher._options_of_slurm(1)
-    monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "two"})
-    with pytest.raises(InputError, match=r"^SLURM_STEP_NUM_TASKS: two is not a number"):
-        launcher._options_of_slurm(1)
-
-
 def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     variables = {"STEP_NUM_TASKS": "2", "JOB_NUM_NODES": "2", "STEP_NODELIST": "node[3-4]", "PROCID": "1"}
     of_slurm = {f"SLURM_{name}": value for name, value in {**variables, "STEP_ID": "5"}.items()}
+    for name, value in (("SLURM_STEP_NODELIST", ""), ("SLURM_STEP_NUM_TASKS", "two")):
+        monkeypatch.setattr(os, "environ", {**of_slurm, name: value})
+        with pytest.raises(InputError, match=name):
+            launcher._options_of_slurm(1)
     monkeypatch.setattr(os, "environ", {**of_slurm, "PATH": str(tmp_path)})
     for job, port in (("123", 20128), ("124", 20129), ("19999", 20004)):
         monkeypatch.setenv("SLURM_JOB_ID", job)
-        with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: scontrol cannot read node\[3-4\]; set LAUNCH"):
+        with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: .*node\[3-4\]"):
             launcher._options_of_slurm(1)
         (tmp_path / "scontrol").write_text('#!/bin/sh\n[ "$3" = "node[3-4]" ] && echo node3 && echo node4\n')
         (tmp_path / "scontrol").chmod(0o755)

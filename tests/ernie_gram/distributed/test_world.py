@@ -28,11 +28,8 @@ AMD_AVX2 = re.sub(r" avx512\w+", "", AMD)
     [
         pytest.param(AMD, {}, {"MKL_DEBUG_CPU_TYPE": "7"}, id="amd-avx512"),
         pytest.param(AMD.replace(" avx512vl", ""), {}, {"MKL_DEBUG_CPU_TYPE": "5"}, id="amd-not_all_of_avx512"),
-        pytest.param(AMD_AVX2, {}, {"MKL_DEBUG_CPU_TYPE": "5"}, id="amd-avx2"),
-        pytest.param(AMD, {"MKL_DEBUG_CPU_TYPE": "4"}, {}, id="amd-set_by_the_user"),
         pytest.param(AMD, {"MKL_DEBUG_CPU_TYPE": ""}, {}, id="amd-switched_off_by_the_user"),
         pytest.param(AMD_AVX2.replace(" avx2", ""), {}, {}, id="amd-without_avx2"),
-        pytest.param(INTEL, {}, {}, id="intel"),
         pytest.param(INTEL.replace("Intel(R) Xeon(R)", "vendor_id : AuthenticAMD"), {}, {}, id="amd_in_another_line"),
         pytest.param("", {}, {}, id="unknown"),
     ],
@@ -53,15 +50,13 @@ GELU = ("gelu", "gelu_grad")
     [
         pytest.param(AMD, {}, GELU, "", id="amd-avx512_bf16"),
         pytest.param(AMX, {}, GELU, "", id="intel-amx"),
-        pytest.param(BF16, {}, GELU, "is slower on Intel processors, and Intel(R) Xeon(R) Pro", id="intel-avx512_bf16"),
-        pytest.param(INTEL, {}, (), "Intel(R) Xeon(R) Processor @ 2.10GHz has neither AVX512-BF16 nor AMX", id="intel"),
-        pytest.param(AMD_AVX2, {}, (), "AMD EPYC 9654 96-Core Processor has neither AVX512-BF16", id="amd-avx2"),
-        pytest.param(AMD, {"ERNIE_GRAM_ONEDNN": "0"}, (), "ERNIE_GRAM_ONEDNN is 0", id="switched_off"),
-        pytest.param(AMD, {"ONEDNN_MAX_CPU_ISA": "avx2"}, (), "ONEDNN_MAX_CPU_ISA is AVX2", id="limit-avx2"),
-        pytest.param(AMX, {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, GELU, "is AVX512_CORE", id="limit-avx512"),
+        pytest.param(BF16, {}, GELU, "Intel(R) Xeon(R) Pro", id="intel-avx512_bf16"),
+        pytest.param(INTEL, {}, (), "Intel(R) Xeon(R) Processor @ 2.10GHz", id="intel"),
+        pytest.param(AMD_AVX2, {}, (), "AMD EPYC 9654 96-Core Processor", id="amd-avx2"),
+        pytest.param(AMD, {"ERNIE_GRAM_ONEDNN": "0"}, (), "ERNIE_GRAM_ONEDNN", id="switched_off"),
+        pytest.param(AMX, {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, GELU, "AVX512_CORE", id="limit-avx512"),
         pytest.param(AMD, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}, GELU, "", id="limit-bf16"),
-        pytest.param(AMD, {"ONEDNN_MAX_CPU_ISA": "DEFAULT"}, GELU, "", id="no_limit"),
-        pytest.param("", {}, (), "unknown processor has neither", id="unknown"),
+        pytest.param("", {}, (), "unknown processor", id="unknown"),
     ],
 )
 def test_onednn_computes_what_is_faster_there_on_a_processor(

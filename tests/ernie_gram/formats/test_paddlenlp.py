@@ -179,12 +179,6 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     assert set(load_file(written(tmp_path / "export", model) / "model.safetensors")) == NAMES.keys()
 
 
-def test_a_relative_table_of_zeros_is_no_loss() -> None:
-    model = model_of(RELATIVE)
-    model.parameters["rel_pos_embedding"][:] = 0
-    assert paddlenlp.cannot_hold(model) == []
-
-
 def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> None:
     weight, bias = np.ones((16, 2), np.float32), np.zeros(2, np.float32)
     head = TaskHead("ErnieGramForTokenClassification", weight, bias, ("O", "B-PER"))

@@ -196,7 +196,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: "),
     "training": (lambda folder: edit_config(folder, training={"scores": {"loss": "low"}}), f"{CONFIG}: training: "),
     "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),
-    "vocabulary": (lambda folder: (folder / VOCABULARY).write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"), "5 tokens"),
+    "vocabulary": (
+        lambda folder: (folder / VOCABULARY).write_text((folder / VOCABULARY).read_text() + "more\n"),
+        f"{VOCABULARY}: 21 tokens",
+    ),
     "lexicon": (lambda folder: add_lexicon(folder, vocabulary="another"), "lexicon.tsv: "),
     "segmenter": (lambda folder: add_lexicon(folder, han="none"), "lexicon.tsv.json: han: "),
     "lexicon numbers": (lambda folder: add_lexicon(folder, t="many"), "lexicon.tsv: line 2: "),

@@ -98,7 +98,7 @@ def test_gradients_are_summed_in_float32_under_bfloat16() -> None:
 
 @pytest.mark.parametrize(
     ("blocks", "classes", "temperature"),
-    [(32, 12, 1.0), (5, 12, 1.0), (1, 12, 1.0), (3, 10, 1.0), (3, 10, 0.7), (3, 10, 3.0)],
+    [(32, 12, 1.0), (5, 12, 1.0), (1, 12, 1.0), (3, 10, 0.7)],
 )
 def test_samples_follow_the_softmax_distribution(
     blocks: int, classes: int, temperature: float, monkeypatch: pytest.MonkeyPatch

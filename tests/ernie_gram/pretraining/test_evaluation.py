@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
+from ernie_gram.pretraining.evaluation import evaluation_sums, metrics
 from ernie_gram.pretraining.sizes import CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import evaluated
 from ernie_gram.pretraining.terms.term import Reference
@@ -19,7 +19,6 @@ from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
 from tests.support.objectives import OBJECTIVES
-from tests.support.runs import evaluations, pretrain
 from tests.support.small_model import config_of
 from tests.support.static_programs import fresh_scope
 
@@ -76,17 +75,6 @@ def test_sums_over_batches_add_up_and_without_ngrams_there_is_no_ngram_perplexit
     together = sums(one + two)
     np.testing.assert_allclose(sums(one) + sums(two), together)
     assert "ngram_perplexity" not in metrics(EXPLICIT, sums(two))
-
-
-def test_the_console_explains_the_metrics_once_before_the_first_evaluation(built: Path, tmp_path: Path) -> None:
-    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.eval_sequences=50")
-    lines = done.stdout.splitlines()
-    (first,) = (number for number, line in enumerate(lines) if line == EXPLANATION)
-    assert lines[first + 1].startswith("eval  step 0/3 ")
-    for metric in ("loss", "perplexity", "frequency_perplexity", "ngram_perplexity"):
-        assert f" {metric} " in EXPLANATION
-        assert metric in evaluations(tmp_path / "run")[0]
-    assert EXPLANATION not in (tmp_path / "run" / "log.jsonl").read_text()
 
 
 def test_the_sums_of_several_draws_are_their_means() -> None:

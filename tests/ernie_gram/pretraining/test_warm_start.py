@@ -161,6 +161,12 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
     arrays, _ = values_of(alone, config, corpus)
     heads = {name for name in arrays if name.startswith(("mask_lm", "fine_lm"))}
     assert heads == {f"{head}_trans_fc.{part}" for head in ("mask_lm", "fine_lm") for part in ("w_0", "b_0")}
+    # A head of another kind is replaced by the identity.
+    arrays, how = values_of(model, config_of(model, "explicit", out_emb_size=0), corpus)
+    assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], np.eye(H))
+    assert how["mask_lm_trans_fc.w_0"] == "identity"
+    left = values_of(model, config_of(model, "explicit", ngram_start="drawn", out_emb_size=0), corpus)[0]
+    assert "ngram_embedding" not in left
     # Drawn rows of n-grams: a truncated normal, the same for the same seed.
     config = config_of(model, "cnp", ngram_start="drawn")
     rows, again = (values_of(model, config, corpus)[0]["mask_lm_out_embedding"][F:] for _ in range(2))
@@ -169,21 +175,6 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
     assert abs(rows.std() / 0.02 - 0.88) < 0.03
     other = values_of(model, dataclasses.replace(config, seed=2), corpus)[0]["mask_lm_out_embedding"]
     assert not np.array_equal(other[F:], rows)
-
-
-def test_drawn_rows_of_ngrams_are_left_to_the_run(corpus: Corpus) -> None:
-    model = given_bert(corpus.vocabulary)
-    arrays, _ = values_of(model, config_of(model, "explicit", ngram_start="drawn"), corpus)
-    assert "ngram_embedding" not in arrays
-
-
-def test_a_head_of_another_kind_is_replaced_by_the_identity(corpus: Corpus) -> None:
-    model = given_bert(corpus.vocabulary, with_head=True)
-    del model.parameters["mask_lm_trans_layer_norm_scale"]
-    arrays, how = values_of(model, config_of(model, "explicit", out_emb_size=0), corpus)
-    assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], np.eye(H))
-    assert "mask_lm_out_fc.b_0" not in arrays
-    assert how["mask_lm_trans_fc.w_0"] == "identity"
 
 
 @pytest.mark.parametrize(("share", "size"), [(True, 0), (False, 0), (False, 12)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, python
 from tests.support.objectives import OBJECTIVES, as_options
-from tests.support.runs import NO_DROPOUT, TINY, evaluations, options, pretrain, train_losses, trained_steps
+from tests.support.runs import NO_DROPOUT, TINY, evaluations, options, pretrain
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
 
@@ -84,21 +83,6 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     states = [checkpoint.load_state(tmp_path / name / f"step_{STEPS}").guard for name in ("alone", "together")]
     assert states[0] == states[1]
     assert states[0]["skipped"] == len(skipped)
-
-
-def test_a_resumed_run_repeats_the_random_numbers_of_micro_batches(built: Path, tmp_path: Path) -> None:
-    more = ["--trainer.max_steps=4", "--trainer.save_every=2", ONE_LAYER, "--trainer.micro_batch=3"]
-    assert pretrain(built, tmp_path / "whole", *more).returncode == 0
-    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
-    shutil.rmtree(tmp_path / "resumed" / "step_4")
-    done = pretrain(built, tmp_path / "resumed", *more)
-    assert trained_steps(done.stdout) == [3, 4]
-    found, expected = (checkpoint.load_model(tmp_path / name / "step_4") for name in ("resumed", "whole"))
-    assert all(np.array_equal(found[name], expected[name]) for name in expected)
-    # The masks of dropout are not the same in every micro-batch: with other micro-batches the result is another.
-    other = [*more[:-1], "--trainer.micro_batch=4"]
-    assert pretrain(built, tmp_path / "other", *other).returncode == 0
-    assert train_losses(tmp_path / "other")[0] != train_losses(tmp_path / "whole")[0]
 
 
 def test_each_micro_batch_of_a_step_is_seeded_by_its_index(tmp_path: Path) -> None:
