@@ -259,13 +259,10 @@ def test_the_mode_and_the_recorded_gradients_of_the_caller_survive_an_error_in_s
 
 def test_a_caller_in_static_mode_stays_there() -> None:
     model = Model(made("both"))
-    paddle.enable_static()
-    try:
+    with static_mode(paddle.static.Scope()):
         assert model.encode(["ba"])[0].hidden.shape == (3, 24)
         assert len(model.fill_mask("ba [MASK]", draws=1)[0]) == 5
         assert not paddle.in_dynamic_mode()
-    finally:
-        paddle.disable_static()
 
 
 def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,3 +287,28 @@ def test_casts_in_dynamic_mode_keep_no_tensors() -> None:
     # As in mixed precision of the caller, where products are bfloat16.
     assert graph.for_product(paddle.ones([2], "bfloat16")).dtype == paddle.float32
     assert len(casts._made) == kept
+
+
+TEXTS = ["ba be bi", ("ba", "bo bu ba be"), "bi"]
+
+
+def test_single_vectors_are_one_array_in_the_order_of_the_texts(tmp_path: Path) -> None:
+    record = made(None, **PAIRS)
+    in_static(export_model, record, "encoder", tmp_path / "e", World(0, 1, paddle.CPUPlace()))
+    for model in (Model(record), Model.load(tmp_path / "e")):
+        each = model.encode(TEXTS)
+        expected = {
+            "mean": [one.hidden.mean(0) for one in each],
+            "cls": [one.hidden[0] for one in each],
+            "pooled": [one.pooled for one in each],
+        }
+        for name, vectors in expected.items():
+            found = model.encode(TEXTS, batch_size=2, vectors=name)
+            assert (found.shape, found.dtype) == ((3, 24), np.float32)
+            np.testing.assert_allclose(found, vectors, atol=1e-5)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"^texts: "):
+            model.encode([], vectors="mean")
+        with pytest.raises(InputError, match=r"^vectors: "):
+            model.encode(TEXTS, vectors="median")
+    with pytest.raises(InputError, match=r"^vectors: 'pooled'"):
+        Model(made("explicit")).encode(["ba"], vectors="pooled")

@@ -14,6 +14,7 @@ from ernie_gram import Model
 from ernie_gram.formats.model import Model as Record
 from ernie_gram.formats.model import TrainingRecord
 from ernie_gram.formats.registry import read_model
+from ernie_gram.graph import static_mode
 from reader.errors import InputError
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
@@ -44,11 +45,8 @@ def test_parameters_are_saved_in_float32_and_only_if_they_are_finite(tmp_path: P
     model = Model(made())
     model.layer.to(dtype="bfloat16")
     expected = {parameter.name: parameter.astype("float32").numpy() for parameter in model.layer.parameters()}
-    paddle.enable_static()
-    try:
+    with static_mode(paddle.static.Scope()):
         model.save(tmp_path / "model")
-    finally:
-        paddle.disable_static()
     found = read_model(tmp_path / "model").parameters
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)

@@ -6,36 +6,11 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from ernie_gram import export_inference, fill_mask
 from reader.system.lock_files import locked_name
 from tests.support.commands import assert_one_line_error, call
 from tests.support.own_files import assert_every_file_is_own
 from tests.support.static_programs import fresh_scope
-
-
-def test_a_run_is_exported_and_answers_as_fill_mask_does(finished: Path, tmp_path: Path) -> None:
-    with fresh_scope():
-        done = call(export_inference.main, str(finished), str(tmp_path / "masks"), "--outputs", "fill_mask")
-        assert done.returncode == 0, done.stderr
-        assert "fill_mask outputs of" in done.stdout
-        lines = b"the [MASK] of a [MASK] is\n\nin [MASK]\nnone\n" + b"a [MASK] statement\n" * 20
-        answers = []
-        for folder in (tmp_path / "masks", finished):
-            done = call(fill_mask.main, str(folder), "--json", "--top", "2000", stdin=lines)
-            assert done.returncode == 2
-            assert "error: standard input, line 4: no [MASK] in it\n" in done.stderr
-            answers.append([json.loads(line) for line in done.stdout.splitlines()])
-    assert len(answers[0]) == len(answers[1]) == 22
-    for ours, theirs in zip(*answers, strict=True):
-        assert ours["text"] == theirs["text"]
-        for found, expected in zip(ours["masks"], theirs["masks"], strict=True):
-            probability_of = {guess["unit"]: guess["probability"] for guess in found}
-            assert len(found) == len(expected) > 1000
-            assert any(" " in unit for unit in probability_of)
-            for guess in expected:
-                assert probability_of[guess["unit"]] == pytest.approx(guess["probability"], abs=1e-6)
 
 
 def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finished: Path, tmp_path: Path) -> None:

@@ -63,27 +63,6 @@ def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) 
         np.testing.assert_allclose(hidden[row, :length], expected, atol=1e-5)
 
 
-def test_equation_4_padding_does_not_change_the_output() -> None:
-    from ernie_gram.model.encoder import Encoder
-
-    def build(feeds: dict) -> list:
-        encoder = Encoder(parameters.encoder(SMALL, 50), SMALL)
-        encoder.eval()
-        return [encoder(feeds["ids"], feeds["lengths"])[0]]
-
-    ids = np.random.default_rng(1).integers(0, 50, (2, 40))
-    other = ids.copy()
-    other[:, 30:] = 9
-    lengths = np.array([30, 11], np.int64)
-    other[1, 11:] = 4
-    first, second, short = (
-        run(build, {"ids": value, "lengths": lengths})[0][0].reshape(2, -1, 24) for value in (ids, other, ids[:, :30])
-    )
-    for row, length in enumerate(lengths):
-        assert np.array_equal(first[row, :length], second[row, :length])
-        np.testing.assert_allclose(first[row, :length], short[row, :length], atol=1e-6)
-
-
 def test_dropout_applies_only_in_training() -> None:
     from ernie_gram.model.encoder import Encoder
 

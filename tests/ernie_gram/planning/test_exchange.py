@@ -15,10 +15,6 @@ from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 SHAPE = BatchShape(4, 475, 40.0, 77, 77.0)
 
 
-def test_one_process_exchanges_nothing() -> None:
-    assert step_exchange(PretrainConfig(), CorpusSizes(100, 10), SHAPE, 1) == (0, 0)
-
-
 def test_the_base_model_exchanges_only_the_rows_of_its_samples() -> None:
     config, sizes = PretrainConfig(), CorpusSizes(30_522, 300_000)
     exchanged, rows = step_exchange(config, sizes, SHAPE, 64)
@@ -26,6 +22,7 @@ def test_the_base_model_exchanges_only_the_rows_of_its_samples() -> None:
     table, samples = 300_000 * 768, config.data.batch_size * SHAPE.predicted
     assert exchanged == pytest.approx(1.59e9 - 4 * (table - 300_000 - rows * 768), rel=0.01)
     assert 0.8 * samples < rows < samples
+    assert step_exchange(config, sizes, SHAPE, 1) == (0, 0)
 
 
 @pytest.mark.parametrize("ngrams", [1000, 300_000])
@@ -37,7 +34,7 @@ def test_only_a_large_embedding_of_samples_is_exchanged_by_row(ngrams: int) -> N
     assert bool(step_exchange(config, sizes, SHAPE, 2)[1]) == (ngrams * 768 > BUCKET_NUMBERS)
 
 
-@pytest.mark.parametrize("drawn", [1, 30, 1000, 100_000])
+@pytest.mark.parametrize("drawn", [1, 1000])
 def test_expected_ngrams_are_those_of_many_draws(drawn: int) -> None:
     random = np.random.default_rng(drawn)
     counts = np.concatenate([np.full(20, 50), 2000 // np.arange(1, 301)])

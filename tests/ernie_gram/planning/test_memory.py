@@ -93,11 +93,3 @@ def test_a_layer_keeps_what_the_published_formula_says() -> None:
     rows, hidden, scores = SHAPE.rows, 48, 12 * SHAPE.slots
     expected = rows * (2 * (34 * hidden + 5 * scores) - 2 * hidden - scores)
     assert three["activations"] - two["activations"] == expected
-
-
-def test_gradients_need_more_than_few_activations() -> None:
-    config = config_of("explicit", 1, 16, hidden_size=96, num_attention_heads=3, num_hidden_layers=6)
-    alone, divided = (step_memory(config, SIZES, BatchShape(1, 8, 1.0), cpu=True, steps=steps) for steps in (1, 2))
-    parameters = alone["parameters"]
-    assert alone == {"parameters": parameters, "Adam's moments": 2 * parameters, "gradients": parameters}
-    assert divided == alone | {"accumulated gradients": parameters}

@@ -43,11 +43,15 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     assert prediction.days == pytest.approx(seconds / 86400)
 
 
-@pytest.mark.parametrize(("held_out", "sequences"), [(None, 90), (91, 90), (10, 10)])
-def test_only_existing_sequences_are_evaluated(held_out: int | None, sequences: int) -> None:
+def test_only_existing_sequences_are_evaluated_and_a_generator_several_times() -> None:
     alone = CLUSTER._replace(ranks=1)
     one = predict(CONFIG, SIZES, SHAPE, alone, held_out=1).evaluation
-    assert predict(CONFIG, SIZES, SHAPE, alone, held_out).evaluation == pytest.approx(sequences * one)
+    for held_out, sequences in ((None, 90), (91, 90), (10, 10)):
+        assert predict(CONFIG, SIZES, SHAPE, alone, held_out).evaluation == pytest.approx(sequences * one)
+    config = replace(config_of("enrm"), paths=CONFIG.paths, trainer=replace(CONFIG.trainer, eval_draws=3))
+    once = replace(config, trainer=replace(config.trainer, eval_draws=1))
+    times = [predict(each, SIZES, SHAPE, CLUSTER).evaluation for each in (config, once)]
+    assert times[0] == pytest.approx(3 * times[1])
 
 
 @pytest.mark.parametrize(("cpu", "queries", "slots"), [(True, 0, 24), (False, 0, 30), (True, 4, 30)])
@@ -65,13 +69,6 @@ def test_padding_takes_no_time_and_no_memory_on_a_cpu_without_query_rows(cpu: bo
     # Held-out batches have no query rows.
     assert found.evaluation == predict(config, SIZES, replace(shape, slots=24 if cpu else 30), cluster).evaluation
     assert (total(found) < total(predict(config, SIZES, shape, cluster))) == (slots < shape.slots)
-
-
-def test_a_model_with_a_generator_is_evaluated_several_times() -> None:
-    config = replace(config_of("enrm"), paths=CONFIG.paths, trainer=replace(CONFIG.trainer, eval_draws=3))
-    once = replace(config, trainer=replace(config.trainer, eval_draws=1))
-    times = [predict(each, SIZES, SHAPE, CLUSTER).evaluation for each in (config, once)]
-    assert times[0] == pytest.approx(3 * times[1])
 
 
 @pytest.mark.parametrize(("batch_size", "steps"), [(8, 1), (4000, 2)])

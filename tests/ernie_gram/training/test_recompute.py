@@ -100,8 +100,7 @@ def test_recompute_changes_no_bit_and_keeps_only_masks_and_attention(case: str) 
     assert {"compiled_attention 0", "gelu 0"} < set(kept_after_forward(without))
 
 
-@pytest.mark.parametrize("micro_batch", [None, 12])
-@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize(("recompute", "micro_batch"), [(False, None), (True, None), (True, 12)])
 def test_training_recomputes_if_the_setting_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recompute: bool, micro_batch: int | None
 ) -> None:

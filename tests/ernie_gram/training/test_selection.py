@@ -94,8 +94,9 @@ def test_training_ends_early_and_a_resumed_run_ends_there_too(select: Callable[.
     assert checkpoint.best_step(tmp_path) == 30
 
 
-@pytest.mark.parametrize("stop", [20, 30, 50])
-@pytest.mark.parametrize("lost", ["evaluation", "nothing", "steps"])
+@pytest.mark.parametrize(
+    ("stop", "lost"), [(20, "evaluation"), (20, "nothing"), (30, "evaluation"), (30, "steps"), (50, "steps")]
+)
 def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
     select: Callable[..., str], tmp_path: Path, stop: int, lost: str
 ) -> None:
