@@ -6,7 +6,7 @@ import numpy as np
 import paddle
 import pytest
 
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 
 def names(program: paddle.static.Program) -> list[str]:
@@ -35,13 +35,11 @@ def test_a_value_is_cast_once_in_half_precision_and_not_in_float32(monkeypatch: 
 def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
     from ernie_gram.graph import share_constants, up_to_multiple
 
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main, paddle.static.Program()):
-            x = paddle.static.data("x", [None, 3])
-            # The factor 2 twice, the shape [3, -1] twice; a tensor of ones, which is no constant on the host.
-            total = (x * 2).reshape([3, -1]) * 2 + (x * 5).reshape([3, -1]) + paddle.ones([3, 1])
-            missing = up_to_multiple(paddle.shape(x)[0], 4)
+    with fresh_program() as (executor, main, _):
+        x = paddle.static.data("x", [None, 3])
+        # The factor 2 twice, the shape [3, -1] twice; a tensor of ones, which is no constant on the host.
+        total = (x * 2).reshape([3, -1]) * 2 + (x * 5).reshape([3, -1]) + paddle.ones([3, 1])
+        missing = up_to_multiple(paddle.shape(x)[0], 4)
         feed = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
         before, ops = executor.run(main, feed=feed, fetch_list=[total, missing]), names(main)
         share_constants(main)
@@ -57,12 +55,10 @@ def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
 def test_constants_on_the_host_are_one_but_not_tensors_that_are_changed() -> None:
     from ernie_gram.graph import share_constants
 
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main, paddle.static.Program()):
-            x = paddle.static.data("x", [3], "int32")
-            scaled = [x * 2 for _ in "ab"]
-            sums = [paddle._C_ops.add_(paddle.full([3], 0, "int32"), value) for value in (x, *scaled)]
+    with fresh_program() as (executor, main, _):
+        x = paddle.static.data("x", [3], "int32")
+        scaled = [x * 2 for _ in "ab"]
+        sums = [paddle._C_ops.add_(paddle.full([3], 0, "int32"), value) for value in (x, *scaled)]
         before = names(main).count("pd_op.full")
         share_constants(main)
         assert before - names(main).count("pd_op.full") == 1
@@ -79,16 +75,14 @@ def test_gradients_of_additions_are_not_copied_unless_they_broadcast_or_are_fetc
     }
 
     def gradients(skips: bool, fetches_copy: bool) -> tuple[list[np.ndarray], int]:
-        with fresh_scope() as executor:
-            main = paddle.static.Program()
-            with paddle.static.program_guard(main):
-                x, y, z = (paddle.static.data(name, [-1] * (value.ndim - 1) + [3]) for name, value in feed.items())
-                for each in (x, y, z):
-                    each.stop_gradient = False
-                scaled = [each * 2.0 for each in (x, y, z)]
-                total = ((scaled[0] + scaled[1] + scaled[2]) ** 2).sum()
-                inputs = [scaled[1], x, z] if fetches_copy else [x, y, z]
-                found = paddle.static.gradients([total], inputs)
+        with fresh_program() as (executor, main, _):
+            x, y, z = (paddle.static.data(name, [-1] * (value.ndim - 1) + [3]) for name, value in feed.items())
+            for each in (x, y, z):
+                each.stop_gradient = False
+            scaled = [each * 2.0 for each in (x, y, z)]
+            total = ((scaled[0] + scaled[1] + scaled[2]) ** 2).sum()
+            inputs = [scaled[1], x, z] if fetches_copy else [x, y, z]
+            found = paddle.static.gradients([total], inputs)
             if skips:
                 skip_gradients_of_additions(main, found)
             return executor.run(main, feed=feed, fetch_list=found), names(main).count("pd_op.add_grad")
@@ -102,14 +96,12 @@ def test_gradients_of_additions_are_not_copied_unless_they_broadcast_or_are_fetc
 def test_a_gradient_that_is_changed_in_place_is_copied() -> None:
     from ernie_gram.graph import skip_gradients_of_additions
 
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            x, y = (paddle.static.data(name, [3]) for name in "xy")
-            x.stop_gradient = y.stop_gradient = False
-            first, second = paddle.static.gradients([((x + y) ** 2).sum()], [x, y])
-            changed = paddle._C_ops.scale_(first, 2.0, 0.0, True)
-            fetches = [changed * 1.0, second * 1.0]
+    with fresh_program() as (executor, main, _):
+        x, y = (paddle.static.data(name, [3]) for name in "xy")
+        x.stop_gradient = y.stop_gradient = False
+        first, second = paddle.static.gradients([((x + y) ** 2).sum()], [x, y])
+        changed = paddle._C_ops.scale_(first, 2.0, 0.0, True)
+        fetches = [changed * 1.0, second * 1.0]
         skip_gradients_of_additions(main, fetches)
         one = np.ones(3, np.float32)
         doubled, plain = executor.run(main, feed={"x": one, "y": one}, fetch_list=fetches)

@@ -16,7 +16,7 @@ import pytest
 
 from ernie_gram.distributed.processor import onednn_kernels
 from tests.support.commands import python
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 import paddle  # isort: skip
 from paddle.nn.initializer import Assign, Constant  # isort: skip
@@ -28,10 +28,8 @@ Build = Callable[[], list[private.Value]]
 
 def run(build: Build) -> tuple[list[np.ndarray], list[private.Operation]]:
     """Return the values of a program and its operations."""
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            fetched = build()
+    with fresh_program() as (executor, main, startup):
+        fetched = build()
         executor.run(startup)
         return executor.run(main, fetch_list=fetched), main.global_block().ops
 
@@ -46,10 +44,8 @@ def names_of(operations: list[private.Operation]) -> list[str]:
 
 @contextmanager
 def new_program() -> Iterator[paddle.static.Program]:
-    with fresh_scope():
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main, paddle.static.Program()):
-            yield main
+    with fresh_program() as (_, main, _):
+        yield main
 
 
 @pytest.mark.parametrize(("change_", "expected"), [(private.add_, [4, 7]), (private.multiply_, [3, 10])])

@@ -1,4 +1,4 @@
-"""Reports for tests: the folder of a run that is made by hand, the page of the command as it is read, and its curves."""
+"""Reports for tests: the folder of a run that is made by hand, its page as it is read, and its curves."""
 
 from __future__ import annotations
 

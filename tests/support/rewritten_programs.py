@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program
 
 import paddle  # isort: skip
 
@@ -23,13 +23,11 @@ def run_both(
     random, results, names = np.random.default_rng(1), [], []
     feed = {name: random.standard_normal((n, 40), dtype=np.float32) for name, n in zip("xy", rows, strict=True)}
     for rewrites in (False, True):
-        with fresh_scope() as executor:
-            main = paddle.static.Program()
-            with paddle.static.program_guard(main):
-                inputs = [paddle.static.data(name, [-1, 40]) for name in feed]
-                for value in inputs:
-                    value.stop_gradient = False
-                fetches = build(*inputs)
+        with fresh_program() as (executor, main, _):
+            inputs = [paddle.static.data(name, [-1, 40]) for name in feed]
+            for value in inputs:
+                value.stop_gradient = False
+            fetches = build(*inputs)
             if rewrites:
                 use_compiled(main, {value.id for value in fetches})
             names = [op.name() for op in main.global_block().ops]

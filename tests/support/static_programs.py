@@ -29,6 +29,15 @@ def fresh_scope(device: str = "cpu") -> Iterator[paddle.static.Executor]:
         yield paddle.static.Executor(place)
 
 
+@contextmanager
+def fresh_program() -> Iterator[tuple[paddle.static.Executor, paddle.static.Program, paddle.static.Program]]:
+    """Yield an executor in a new scope, and a new program and its startup program, to which operations are added."""
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            yield executor, main, startup
+
+
 def run(
     build: Callable[[dict[str, paddle.Tensor]], list[paddle.Tensor]], feeds: Arrays, seed: int = 1
 ) -> tuple[list[np.ndarray], Arrays]:
@@ -37,13 +46,11 @@ def run(
     All dimensions of the feeds are left open. `seed` determines the initial values. Noise is added to every parameter,
     because a bias of 0 or a LayerNorm scale of 1 would hide errors.
     """
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            inputs = {
-                name: paddle.static.data(name, [None] * value.ndim, str(value.dtype)) for name, value in feeds.items()
-            }
-            fetches = build(inputs)
+    with fresh_program() as (executor, main, startup):
+        inputs = {
+            name: paddle.static.data(name, [None] * value.ndim, str(value.dtype)) for name, value in feeds.items()
+        }
+        fetches = build(inputs)
         paddle.seed(seed)
         executor.run(startup)
         random = np.random.default_rng(seed)

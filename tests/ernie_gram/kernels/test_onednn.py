@@ -17,7 +17,7 @@ from ernie_gram.kernels.selection import use_kernels
 from ernie_gram.model.layers import linear
 from reader.errors import InputError
 from tests.support.bfloat16 import needs_bfloat16, rounded
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program
 
 Shape = tuple[int, ...]
 Results = tuple[list[np.ndarray], Counter[str]]
@@ -41,16 +41,14 @@ def compute(
     Args:
         known: shapes as the program knows them, with -1 for what it does not know.
     """
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            tensors = [paddle.static.data(f"x{i}", shape) for i, shape in enumerate(known)]
-            *inputs, out_gradient = tensors
-            for tensor in inputs:
-                tensor.stop_gradient = False
-            out = build(*inputs) * 1.0
-            gradients = paddle.static.gradients([out], inputs, [out_gradient])
-            fetches = [out, *(gradient * 1.0 for gradient in gradients)]
+    with fresh_program() as (executor, main, _):
+        tensors = [paddle.static.data(f"x{i}", shape) for i, shape in enumerate(known)]
+        *inputs, out_gradient = tensors
+        for tensor in inputs:
+            tensor.stop_gradient = False
+        out = build(*inputs) * 1.0
+        gradients = paddle.static.gradients([out], inputs, [out_gradient])
+        fetches = [out, *(gradient * 1.0 for gradient in gradients)]
         onednn.use_onednn(main, kinds, rounds, {value.id for value in fetches})
         feed = {tensor.name: value for tensor, value in zip(tensors, values, strict=True)}
         return executor.run(main, feed=feed, fetch_list=fetches), Counter(op.name() for op in main.global_block().ops)
@@ -137,16 +135,14 @@ def test_small_products_are_not_rounded() -> None:
 def test_the_layout_of_a_product_ends_with_a_bias_in_its_memory() -> None:
     """For rows [B, H], as in a pooler, oneDNN's product has a layout of three axes, which its casts cannot read."""
     x, weight, bias = numbers(40, 48), numbers(48, 48) / 7, numbers(48)
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            feed = {"x": x, "weight": weight, "bias": bias}
-            shapes = {"x": (-1, 48), "weight": (48, 48), "bias": (48,)}
-            inputs = [paddle.static.data(*each) for each in shapes.items()]
-            inputs[0].stop_gradient = False
-            out = F.tanh(linear(*inputs))
-            (gradient,) = paddle.static.gradients([(out * out).sum()], inputs[:1])
-            fetches = [out * 1.0, gradient * 1.0]
+    with fresh_program() as (executor, main, _):
+        feed = {"x": x, "weight": weight, "bias": bias}
+        shapes = {"x": (-1, 48), "weight": (48, 48), "bias": (48,)}
+        inputs = [paddle.static.data(*each) for each in shapes.items()]
+        inputs[0].stop_gradient = False
+        out = F.tanh(linear(*inputs))
+        (gradient,) = paddle.static.gradients([(out * out).sum()], inputs[:1])
+        fetches = [out * 1.0, gradient * 1.0]
         skip_gradients_of_additions(main, fetches)
         use_kernels(main, "bfloat16", fetches)
         names = Counter(op.name() for op in main.global_block().ops)
@@ -175,10 +171,8 @@ def test_without_onednn_products_in_bfloat16_are_refused(monkeypatch: pytest.Mon
         monkeypatch.setenv(setting, "0")
     else:
         monkeypatch.setattr(paddle.base.core, setting, lambda: False)
-    with fresh_scope():
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            F.gelu(paddle.static.data("x", [-1, 40]))
+    with fresh_program() as (_, main, _):
+        F.gelu(paddle.static.data("x", [-1, 40]))
         use_kernels(main, "float32", [])
         assert [op.name() for op in main.global_block().ops][-1] == "pd_op.gelu"
         with pytest.raises(InputError, match=r"no products in bfloat16 on this CPU: .*; use float32"):
@@ -187,12 +181,10 @@ def test_without_onednn_products_in_bfloat16_are_refused(monkeypatch: pytest.Mon
 
 def test_fetched_values_stay() -> None:
     x = numbers(4, 40)
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            data = paddle.static.data("x", [-1, 40])
-            fetched, other = F.gelu(data), F.gelu(data + 1.0)
-            total = other.sum()
+    with fresh_program() as (executor, main, _):
+        data = paddle.static.data("x", [-1, 40])
+        fetched, other = F.gelu(data), F.gelu(data + 1.0)
+        total = other.sum()
         onednn.use_onednn(main, ("gelu",), True, {fetched.id, total.id})
         names = Counter(op.name() for op in main.global_block().ops)
         assert names["pd_op.gelu"] == names["onednn_op.gelu"] == 1

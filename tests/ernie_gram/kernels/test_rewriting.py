@@ -19,7 +19,7 @@ from ernie_gram.training.program import open_program
 from reader.batches.fields import Field
 from reader.system.compiled import numba
 from tests.support.rewritten_programs import run_both
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 random = np.random.default_rng(1)
 
@@ -44,26 +44,24 @@ def compute(rate: float, rewrites: bool, adds: bool = True) -> tuple[list[np.nda
 
     Both dropouts are of the same rate; their outputs are the first two results.
     """
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            shapes = {name: value.shape for name, value in FEED.items()}
-            shapes |= {"x": (-1, 2, -1, 48), "bias": (-1, 2, -1, 48), "keys": (-1, 2, 48, 48)}
-            inputs = {name: paddle.static.data(name, shape) for name, shape in shapes.items()}
-            for value in inputs.values():
-                value.stop_gradient = False
-            normal = F.layer_norm(inputs["x"], [48], inputs["norm_scale"], inputs["norm_bias"])
-            scores = paddle.matmul(normal, inputs["keys"], transpose_y=True)
-            weights = F.softmax(scores + inputs["bias"] if adds else scores)
-            weights = F.dropout(weights, rate) if rate else weights
-            out = linear(weights, inputs["weight"], inputs["linear_bias"])
-            out = F.dropout(out, rate) if rate else out
-            gradients = paddle.static.gradients([(out * out).sum()], list(inputs.values()))
-            fetches = [each * 1.0 for each in (weights, out, *gradients) if each is not None]
-            # As in every program: the gradient of an addition would read what is added.
-            skip_gradients_of_additions(main, fetches)
-            if rewrites:
-                use_compiled(main, {value.id for value in fetches})
+    with fresh_program() as (executor, main, _):
+        shapes = {name: value.shape for name, value in FEED.items()}
+        shapes |= {"x": (-1, 2, -1, 48), "bias": (-1, 2, -1, 48), "keys": (-1, 2, 48, 48)}
+        inputs = {name: paddle.static.data(name, shape) for name, shape in shapes.items()}
+        for value in inputs.values():
+            value.stop_gradient = False
+        normal = F.layer_norm(inputs["x"], [48], inputs["norm_scale"], inputs["norm_bias"])
+        scores = paddle.matmul(normal, inputs["keys"], transpose_y=True)
+        weights = F.softmax(scores + inputs["bias"] if adds else scores)
+        weights = F.dropout(weights, rate) if rate else weights
+        out = linear(weights, inputs["weight"], inputs["linear_bias"])
+        out = F.dropout(out, rate) if rate else out
+        gradients = paddle.static.gradients([(out * out).sum()], list(inputs.values()))
+        fetches = [each * 1.0 for each in (weights, out, *gradients) if each is not None]
+        # As in every program: the gradient of an addition would read what is added.
+        skip_gradients_of_additions(main, fetches)
+        if rewrites:
+            use_compiled(main, {value.id for value in fetches})
         paddle.seed(1)
         names = Counter(op.name() for op in main.global_block().ops)
         return executor.run(main, feed=FEED, fetch_list=fetches), names
@@ -128,14 +126,12 @@ def test_what_is_fetched_or_read_by_others_stays() -> None:
 
 
 def test_other_dtypes_axes_and_norms_stay() -> None:
-    with fresh_scope():
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            F.softmax(paddle.static.data("x", [-1, 40], "float64"))
-            F.softmax(paddle.static.data("y", [-1, 40]), axis=0)
-            z = paddle.static.data("z", [-1, 40])
-            z.stop_gradient = False
-            paddle.static.gradients([F.layer_norm(z, [40])], [z])
+    with fresh_program() as (_, main, _):
+        F.softmax(paddle.static.data("x", [-1, 40], "float64"))
+        F.softmax(paddle.static.data("y", [-1, 40]), axis=0)
+        z = paddle.static.data("z", [-1, 40])
+        z.stop_gradient = False
+        paddle.static.gradients([F.layer_norm(z, [40])], [z])
         before = [op.name() for op in main.global_block().ops]
         use_compiled(main, ())
         assert [op.name() for op in main.global_block().ops] == before

@@ -14,13 +14,11 @@ def drawn(start: parameters.Normal, is_linear: bool) -> npt.NDArray[np.float32]:
     import paddle
 
     from ernie_gram.model.layers import Embedding, Linear
-    from tests.support.static_programs import fresh_scope
+    from tests.support.static_programs import fresh_program
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            linear = parameters.linear("t", 300, 300, start)
-            Linear(linear) if is_linear else Embedding(linear.weight)
+    with fresh_program() as (executor, _, startup):
+        linear = parameters.linear("t", 300, 300, start)
+        Linear(linear) if is_linear else Embedding(linear.weight)
         executor.run(startup)
         return np.array(paddle.static.global_scope().find_var("t.w_0").get_tensor())
 

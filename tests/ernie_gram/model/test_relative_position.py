@@ -47,13 +47,11 @@ def test_the_start_applies_to_the_table_of_the_generator_too_unless_it_is_zero(s
     from ernie_gram.pretraining.config import DataConfig, PretrainConfig
     from ernie_gram.pretraining.network import PretrainModel
     from ernie_gram.pretraining.sizes import CorpusSizes
-    from tests.support.static_programs import fresh_scope
+    from tests.support.static_programs import fresh_program
 
     model = dataclasses.replace(MODEL, relative_position_start=start)
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            PretrainModel(PretrainConfig(model=model, data=DataConfig(max_seq_len=20)), CorpusSizes(20, 4))
+    with fresh_program() as (executor, _, startup):
+        PretrainModel(PretrainConfig(model=model, data=DataConfig(max_seq_len=20)), CorpusSizes(20, 4))
         executor.run(startup)
         for name in ("rel_pos_embedding", "generator_rel_pos_embedding"):
             table = np.array(paddle.static.global_scope().find_var(name).get_tensor())

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import chisquare
 
-from tests.support.static_programs import Arrays, fresh_scope
+from tests.support.static_programs import Arrays, fresh_program
 
 
 def compute(
@@ -25,22 +25,20 @@ def compute(
     """
     from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup):
-            x, table, bias, labels = (
-                paddle.static.data(
-                    name, [None, *value.shape[1:]] if name in ("x", "labels") else value.shape, str(value.dtype)
-                )
-                for name, value in feeds.items()
+    with fresh_program() as (executor, main, _):
+        x, table, bias, labels = (
+            paddle.static.data(
+                name, [None, *value.shape[1:]] if name in ("x", "labels") else value.shape, str(value.dtype)
             )
-            for value in (x, table, bias):
-                value.stop_gradient = False
-            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, temperature, getattr(paddle, dtype))
-            gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
-            fetches = [found.total, found.row_loss, found.row_best, *gradients]
-            if found.sampled is not None:
-                fetches.append(found.sampled)
+            for name, value in feeds.items()
+        )
+        for value in (x, table, bias):
+            value.stop_gradient = False
+        found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, temperature, getattr(paddle, dtype))
+        gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
+        fetches = [found.total, found.row_loss, found.row_best, *gradients]
+        if found.sampled is not None:
+            fetches.append(found.sampled)
         results = []
         for seed in seeds:
             paddle.seed(seed)

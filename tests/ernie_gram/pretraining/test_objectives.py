@@ -20,7 +20,7 @@ from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
 from tests.support.further_cases import only
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
-from tests.support.static_programs import Arrays, fresh_scope, run
+from tests.support.static_programs import Arrays, fresh_program, fresh_scope, run
 
 
 def forward(
@@ -190,12 +190,10 @@ def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[n
     from ernie_gram.pretraining.network import PretrainModel, softmax_options
     from ernie_gram.pretraining.sizes import CorpusSizes
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
-            model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
-            encoded = model.encode(feeds, softmax_options(config, False, 1))
+    with fresh_program() as (executor, main, startup):
+        feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
+        model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
+        encoded = model.encode(feeds, softmax_options(config, False, 1))
         paddle.seed(1)
         executor.run(startup)
         assert encoded.generated is not None

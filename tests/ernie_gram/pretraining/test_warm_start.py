@@ -18,7 +18,7 @@ from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
 from tests.support.given_model import BERT, POSITIONS, H, given_bert
 from tests.support.objectives import OBJECTIVES
-from tests.support.static_programs import Arrays, fresh_scope
+from tests.support.static_programs import Arrays, fresh_program, fresh_scope
 
 F, N = 1000, 598  # those of the fixture `corpus`
 
@@ -225,15 +225,13 @@ def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots
     from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.variables import set_arrays
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
-            slots_M = paddle.static.data("slots", [None], "int64")
-            model = PretrainModel(config, CorpusSizes(F, N))
-            model.eval()
-            context, _ = model.encoder(feeds["ids"], feeds["lengths"])
-            fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]
+    with fresh_program() as (executor, main, startup):
+        feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
+        slots_M = paddle.static.data("slots", [None], "int64")
+        model = PretrainModel(config, CorpusSizes(F, N))
+        model.eval()
+        context, _ = model.encoder(feeds["ids"], feeds["lengths"])
+        fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]
         executor.run(startup)
         names = [p.name for p in main.global_block().all_parameters()]
         set_arrays(arrays, [name for name in names if name in arrays], "start", executor.place)

@@ -9,7 +9,7 @@ import pytest
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.optimization import add_adamw, set_learning_rate
 from ernie_gram.training.variables import LEARNING_RATE, get_arrays, optimizer_names, persistent, zeros
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program
 
 SHAPES = {"a.w_0": [33, 7], "a.b_0": [7], "b.w_0": [64, 64], "b_layer_norm_scale": [64]}
 SETTINGS = OptimizerConfig(learning_rate=1e-3, weight_decay=0.1, beta2=0.98)
@@ -25,33 +25,31 @@ def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarra
     """Return parameters, moments and powers after some updates; those of bad steps are skipped."""
     random = np.random.default_rng(0)
     names = optimizer_names(list(SHAPES))
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            good = paddle.static.data("good", [], "bool")
-            gradients = [paddle.static.data(f"gradient {name}", shape) for name, shape in SHAPES.items()]
-            parameters = [
-                persistent(name, random.standard_normal(shape).astype("float32")) for name, shape in SHAPES.items()
-            ]
-            if fused:
-                pairs = list(zip(parameters, gradients, strict=True))
-                add_adamw(pairs, SETTINGS, factor_of, good if bad_steps else None)
-            else:
-                base_rate = persistent(LEARNING_RATE, np.zeros(1, np.float32))
-                for parameter, gradient in zip(parameters, gradients, strict=True):
-                    moments = [zeros(f"{parameter.name}_moment{i}_0", list(parameter.shape)) for i in (1, 2)]
-                    powers = [
-                        persistent(f"{parameter.name} beta{i}", np.array([beta], np.float32))
-                        for i, beta in ((1, SETTINGS.beta1), (2, SETTINGS.beta2))
-                    ]
-                    rate = base_rate * factor_of(parameter.name)
-                    betas = (SETTINGS.beta1, SETTINGS.beta2, SETTINGS.epsilon)
-                    decays = parameter.name.endswith(".w_0")
-                    paddle._C_ops.adamw_(
-                        *(parameter, gradient, rate, *moments, None, *powers, None, None, *betas),
-                        *(1.0, SETTINGS.weight_decay, decays, False, 1000, False, False, False),
-                    )
-                names = names[:-2]
+    with fresh_program() as (executor, main, startup):
+        good = paddle.static.data("good", [], "bool")
+        gradients = [paddle.static.data(f"gradient {name}", shape) for name, shape in SHAPES.items()]
+        parameters = [
+            persistent(name, random.standard_normal(shape).astype("float32")) for name, shape in SHAPES.items()
+        ]
+        if fused:
+            pairs = list(zip(parameters, gradients, strict=True))
+            add_adamw(pairs, SETTINGS, factor_of, good if bad_steps else None)
+        else:
+            base_rate = persistent(LEARNING_RATE, np.zeros(1, np.float32))
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                moments = [zeros(f"{parameter.name}_moment{i}_0", list(parameter.shape)) for i in (1, 2)]
+                powers = [
+                    persistent(f"{parameter.name} beta{i}", np.array([beta], np.float32))
+                    for i, beta in ((1, SETTINGS.beta1), (2, SETTINGS.beta2))
+                ]
+                rate = base_rate * factor_of(parameter.name)
+                betas = (SETTINGS.beta1, SETTINGS.beta2, SETTINGS.epsilon)
+                decays = parameter.name.endswith(".w_0")
+                paddle._C_ops.adamw_(
+                    *(parameter, gradient, rate, *moments, None, *powers, None, None, *betas),
+                    *(1.0, SETTINGS.weight_decay, decays, False, 1000, False, False, False),
+                )
+            names = names[:-2]
         executor.run(startup)
         for step in range(STEPS + len(bad_steps)):
             made = {f"gradient {name}": random.standard_normal(shape) for name, shape in SHAPES.items()}

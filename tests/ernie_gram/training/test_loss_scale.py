@@ -29,7 +29,7 @@ from reader.batches.sampler import accumulation_steps
 from reader.errors import InputError
 from tests.support.configs import load
 from tests.support.runs import trained_steps
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
 
 # A step whose batch has a NaN, counted from 0.
@@ -179,12 +179,10 @@ def test_training_stops_and_no_checkpoint_holds_a_nan(
 
 def test_the_scale_is_never_below_1() -> None:
     settings = OptimizerConfig(loss_scale=2.0)
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            norm = paddle.static.data("norm", [], "float32")
-            guard = UpdateGuard(settings)
-            guard.judge(paddle.ones([]), norm)
+    with fresh_program() as (executor, main, startup):
+        norm = paddle.static.data("norm", [], "float32")
+        guard = UpdateGuard(settings)
+        guard.judge(paddle.ones([]), norm)
         executor.run(startup)
         for count in range(3):
             executor.run(main, feed={"norm": np.array(np.inf, np.float32)})

@@ -12,7 +12,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.optimization import add_adamw, clip_by_global_norm, learning_rate, set_learning_rate
 from ernie_gram.training.variables import get_arrays
-from tests.support.static_programs import fresh_scope, run
+from tests.support.static_programs import fresh_program, run
 
 CONFIG = PretrainConfig(
     optimizer=OptimizerConfig(learning_rate=0.02, warmup_steps=3, weight_decay=0.1, max_grad_norm=0.5, beta2=0.98),
@@ -36,21 +36,19 @@ def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
     random = np.random.default_rng(0)
     start = {"a.w_0": random.standard_normal((4, 3)), "a.b_0": random.standard_normal(3)}
     inputs = random.standard_normal((10, 5, 4))
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            x = paddle.static.data("x", [5, 4])
-            parameters = [
-                paddle.create_parameter(
-                    list(value.shape), "float32", name, default_initializer=paddle.nn.initializer.Assign(value)
-                )
-                for name, value in start.items()
-            ]
-            loss = ((paddle.matmul(x, parameters[0]) + parameters[1]) ** 2).sum()
-            gradients = paddle.static.gradients([loss], parameters)
-            norm = clip_by_global_norm(gradients, CONFIG.optimizer.max_grad_norm)
-            pairs = list(zip(parameters, gradients, strict=True))
-            add_adamw(pairs, CONFIG.optimizer, None, None)
+    with fresh_program() as (executor, main, startup):
+        x = paddle.static.data("x", [5, 4])
+        parameters = [
+            paddle.create_parameter(
+                list(value.shape), "float32", name, default_initializer=paddle.nn.initializer.Assign(value)
+            )
+            for name, value in start.items()
+        ]
+        loss = ((paddle.matmul(x, parameters[0]) + parameters[1]) ** 2).sum()
+        gradients = paddle.static.gradients([loss], parameters)
+        norm = clip_by_global_norm(gradients, CONFIG.optimizer.max_grad_norm)
+        pairs = list(zip(parameters, gradients, strict=True))
+        add_adamw(pairs, CONFIG.optimizer, None, None)
         read = {operation.attrs()["name"] for operation in main.global_block().ops if operation.name() == "pd_op.data"}
         assert read == {"x", "learning_rate", "beta1_power", "beta2_power"}  # no operation for each moment
         executor.run(startup)

@@ -41,7 +41,7 @@ from reader.errors import InputError
 from reader.system.installation import commit
 from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain, trained_steps
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program
 from tests.support.toy_classifier import SETTINGS
 
 BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
@@ -266,11 +266,9 @@ def test_ranks_must_agree_on_all_that_decides_what_they_exchange(
 
 def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
     """Also if only its gradient is not finite, and later steps are."""
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup):
-            values = {name: paddle.static.data(name, [], "float32") for name in ("loss", "grad_norm")}
-            add_step_values(values, not_finite(*values.values()))
+    with fresh_program() as (executor, main, startup):
+        values = {name: paddle.static.data(name, [], "float32") for name in ("loss", "grad_norm")}
+        add_step_values(values, not_finite(*values.values()))
         executor.run(startup)
         found = []
         for loss, norm in ((0.5, 1.0), (0.25, 2.0), (0.125, np.inf), (0.5, 3.0), (np.nan, np.nan)):
@@ -281,10 +279,8 @@ def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
 
 
 def test_steps_whose_losses_are_not_finite_are_not_part_of_the_mean() -> None:
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup):
-            add_loss_sums(paddle.static.data("losses", [2], "float32"))
+    with fresh_program() as (executor, main, startup):
+        add_loss_sums(paddle.static.data("losses", [2], "float32"))
         executor.run(startup)
         found = []
         for steps in ([(1.0, 0.5), (np.nan, 0.5), (4.0, 1.0)], [(0.1, 0.2)], [(1.0, np.inf)]):
