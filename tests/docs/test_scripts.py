@@ -51,8 +51,7 @@ def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Pa
     task = TASKS["conll2003"]
     runs = [made_run(tmp_path / "one", task), made_run(tmp_path / "other", task, num_hidden_layers=1)]
     output = tmp_path / "recall"
-    done = call(study("entity_recall").main, *map(str, runs), "--data", str(data), "--output", str(output))
-    assert done.returncode == 0, done.stderr
+    call(study("entity_recall").main, *map(str, runs), "--data", str(data), "--output", str(output)).ok()
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     content = json.loads(output.with_suffix(".json").read_text())
     by_length = {row["length"]: row for row in content["tables"][0]["rows"]}
@@ -60,7 +59,7 @@ def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Pa
     for run in runs:
         path = tmp_path / f"{run.name}.txt"
         with fresh_scope():
-            assert call(predict, str(run), "--data", str(data), "--split", "dev", "--output", str(path)).returncode == 0
+            call(predict, str(run), "--data", str(data), "--split", "dev", "--output", str(path)).ok()
         gold, found = Counter[int](), Counter[int]()
         for block in path.read_text("utf-8").strip().split("\n\n"):
             columns = [line.split() for line in block.splitlines()]
@@ -87,8 +86,7 @@ def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
     attention = study("attention")
     for layer in (-1, 0):
         given = ("--text", TEXT, "--entities", "ba be", "BO BU", "--layer", str(layer))
-        done = call(attention.main, str(tmp_path / "model"), *given, *output)
-        assert done.returncode == 0, done.stderr
+        call(attention.main, str(tmp_path / "model"), *given, *output).ok()
         content = json.loads((tmp_path / "found.json").read_text())
         assert (content["tokens"], list(map(tuple, content["ngrams"]))) == (expected.tokens, NGRAMS)
         np.testing.assert_allclose(content["weights"], expected.weights[layer], atol=1e-6)
@@ -98,7 +96,7 @@ def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
     # A file of this text alone gives the same numbers, with the n-grams of a lexicon.
     lines = write(tmp_path / "lines.txt", f"{TEXT}\n\n{TEXT}\n")
     given = ("--input", str(lines), "--lexicon", str(tmp_path / "lexicon.tsv"), "--layer", "0")
-    assert call(attention.main, str(tmp_path / "model"), *given, *output).returncode == 0
+    call(attention.main, str(tmp_path / "model"), *given, *output).ok()
     of_file = json.loads((tmp_path / "found.json").read_text())
     assert of_file["texts"] == 2
     np.testing.assert_allclose(of_file["inside_attention"]["inside"], content["inside_attention"]["inside"], atol=1e-6)

@@ -32,8 +32,7 @@ def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path)
         assert refused.returncode == 2
         assert refused.stderr.startswith(f"error: {model}: {name} cannot hold ")
         assert not target.exists()
-    done = call(main, str(model), str(target), "--to", "bert", "--accept_loss")
-    assert done.returncode == 0, done.stderr
+    done = call(main, str(model), str(target), "--to", "bert", "--accept_loss").ok()
     assert "lost     relative position" in done.stdout
     expected = read_model(model).parameters
     for name, values in read_model(target).parameters.items():
@@ -76,7 +75,7 @@ def test_a_folder_that_another_process_writes_is_refused(
         return read_model(path)
 
     monkeypatch.setattr("ernie_gram.convert.read_model", start_another)
-    assert call(main, str(model), str(target)).returncode == 0
+    call(main, str(model), str(target)).ok()
     [second] = seconds
     assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
     assert second.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")

@@ -42,8 +42,7 @@ LINES = b"ba [MASK] be bi [MASK] bo\nbu [MASK]\n\n"
 def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
     model: Path, monkeypatch: pytest.MonkeyPatch, bars: dict[str, tqdm[Any]]
 ) -> None:
-    done = fill(str(model), "--json", "--top", "4000", stdin=LINES)
-    assert done.returncode == 0, done.stderr
+    done = fill(str(model), "--json", "--top", "4000", stdin=LINES).ok()
     assert (bars["answering"].unit, bars["answering"].n) == ("B", len(LINES))
     first, second = (json.loads(line) for line in done.stdout.splitlines())
     assert [first["text"], second["text"]] == LINES.decode().split("\n")[:2]

@@ -21,8 +21,7 @@ def preflight(*arguments: str) -> Done:
 
 
 def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_path: Path) -> None:
-    done = preflight(*options(built, tmp_path / "run"), *SPEED, "--nodes=2", "--gpus=2", "--memory=10MB")
-    assert done.returncode == 0, done.stderr
+    done = preflight(*options(built, tmp_path / "run"), *SPEED, "--nodes=2", "--gpus=2", "--memory=10MB").ok()
     assert re.search(r"files +\S*corpus: \d+ files \([\d,]+ bytes\) match their digests", done.stdout)
     assert "8 sequences on 4 processes, at most 2 each" in done.stdout
     assert re.search(r"memory +[\d.]+ MB per process", done.stdout)
@@ -71,8 +70,7 @@ def test_a_peak_that_is_not_given_is_measured_and_divided_among_processes_on_cpu
 
     monkeypatch.setattr(measure, "matmul_peak", lambda executor, precision: 4e12)
     arguments = [*options(built, tmp_path / "run"), "--gpus=2", "--utilisation=0.25"]
-    done = preflight(*arguments)
-    assert done.returncode == 0, done.stderr
+    done = preflight(*arguments).ok()
     assert "measured 2.000 TFLOP/s of each process" in done.stdout
     assert re.search(r"step +[\d.]+ s at 25% of 2\.00 TFLOP/s, and the exchange: give --bandwidth", done.stdout)
     given = preflight(*arguments, "--peak_tflops=2", "--trainer.device=cpu")

@@ -26,6 +26,11 @@ class Done(NamedTuple):
     stdout: str
     stderr: str
 
+    def ok(self) -> Done:
+        """Return the result, which must be that of a success."""
+        assert self.returncode == 0, self.stderr
+        return self
+
 
 def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) -> Done:
     """Run a command's `main` in this process, as `python -m` would, and capture its output.

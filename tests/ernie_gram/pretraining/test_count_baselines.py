@@ -126,8 +126,7 @@ def test_pairs_are_counted_in_blocks(corpus: Corpus, block: int) -> None:
 
 
 def test_the_command_takes_its_settings_from_the_run(finished: Path, bars: dict[str, tqdm[Any]]) -> None:
-    done = call(main, str(finished))
-    assert done.returncode == 0, done.stderr
+    done = call(main, str(finished)).ok()
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["unit frequencies", "left neighbour", "both neighbours"]
     masking, _, both = bars.values()

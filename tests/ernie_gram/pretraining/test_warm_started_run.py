@@ -57,8 +57,7 @@ def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
     assert checked.returncode == 0, checked.stderr
     assert not (tmp_path / "run").exists()
     assert given.times_read == 1
-    done = run(built, tmp_path / "run", *steps)
-    assert done.returncode == 0, done.stderr
+    done = run(built, tmp_path / "run", *steps).ok()
     assert given.times_read == 2
     for message in (
         "start    given (bert): 39 parameters",
@@ -82,7 +81,7 @@ def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
 
 def test_a_run_resumes_with_the_same_start_only(given: Given, built: Path, corpus: Corpus, tmp_path: Path) -> None:
     output, model = tmp_path / "run", given.model
-    assert run(built, output, "--trainer.max_steps=1").returncode == 0
+    run(built, output, "--trainer.max_steps=1").ok()
     given.model = given_bert(corpus.vocabulary, seed=1)
     for more, key in (([], "paths.start: "), (["--model.num_hidden_layers=3"], "model.num_hidden_layers: 3")):
         refused = run(built, output, "--trainer.max_steps=2", *more)

@@ -180,8 +180,7 @@ def test_resuming_repeats_an_evaluation_that_is_missing_from_the_log(
     lines = (output / "log.jsonl").read_text().splitlines(keepends=True)
     assert '"eval"' in lines[-1]
     (output / "log.jsonl").write_text("".join(lines[:-1]))
-    done = pretrain(built, output, *FINISHED)
-    assert done.returncode == 0
+    pretrain(built, output, *FINISHED).ok()
     assert read_log(output) == read_log(finished)
 
 
