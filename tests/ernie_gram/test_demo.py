@@ -38,7 +38,9 @@ def test_wrong_options_are_refused_before_the_previous_demo_is_removed(
     with pytest.raises(InputError, match=option.partition("=")[0]):
         run_in(tmp_path, monkeypatch, option)
     assert (tmp_path / "output/demo/train.txt").exists()
-    assert len(run_in(tmp_path, monkeypatch, "--steps=100", "--seed=3", "--processes=4")) > 5
+    ran = run_in(tmp_path, monkeypatch, "--steps=100", "--seed=3", "--processes=4")
+    assert sum(each.startswith("NPROC=4 ") and "--seed 3" in each for each in ran) == 2
+    assert sum("--trainer.max_steps 100 --optimizer.warmup_steps 10 " in each for each in ran) == 1
     assert sorted(os.listdir(tmp_path / "output/demo")) == ["order.yaml", "own.tsv"]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib import font_manager
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from ernie_gram.plot import main, plot_runs
 from ernie_gram.run.run_log import RunLog
@@ -75,3 +78,15 @@ def test_runs_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, s
     plot_runs([a, b, other, a], tmp_path / "curve.png")
     for axes in saved[0].axes:
         assert [text.get_text() for text in axes.get_legend().get_texts()] == [str(a), str(b), "other"]
+
+
+def test_chinese_names_have_a_font_if_there_is_one_and_few_points_have_markers(
+    tmp_path: Path, saved: list[Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = next(font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans")
+    fonts = [replace(usual, name=name) for name in ("DejaVu Sans", "Noto Sans CJK SC", "Cantarell")]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", fonts)
+    for steps, marker in ((range(6, 7), "o"), (range(1, 90), "")):
+        plot_runs([logged(tmp_path / f"run{len(steps)}", steps)], tmp_path / "curve.png")
+        assert saved[-1].axes[0].lines[0].get_marker() == marker
+    assert {tuple(text.get_fontfamily()) for text in saved[0].findobj(Text)} == {("DejaVu Sans", "Noto Sans CJK SC")}

@@ -234,3 +234,20 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     assert_one_line_error(call(main, str(run), *own), f"--output: {run / 'config.yaml'} ")
     (tmp_path / "page.html").touch()
     assert_one_line_error(call(main, str(run), *target), f"{tmp_path / 'page.html'}: ")
+
+
+def test_settings_and_texts_that_differ_and_where_the_runs_come_from_are_shown(tmp_path: Path) -> None:
+    one, other, same = (
+        made_run(tmp_path / name, perplexities(50.0, 60.0), objective={"masking": masking})
+        for name, masking in (("one", "explicit"), ("other", "contiguous"), ("same", "explicit"))
+    )
+    for number, folder in enumerate((one, other)):
+        (folder / "held_out.json").write_text(json.dumps({"text": str(number), "lexicon": ""}))
+    (one / "starts.jsonl").write_text(json.dumps({"step": 10, "commit": "abc", "command": "pretrain <&>"}) + "\n")
+    page, done, _ = report(tmp_path, one, other)
+    assert [row[0] for row in page.table_with("setting", "one", "other").rows] == ["setting", "objective.masking"]
+    assert page.table_with("commit", "command").rows[1:] == [["one", "10", "abc", "pretrain <&>"]]
+    assert done.stderr.startswith("note: perplexities do not compare: ")
+    page, done, _ = report(tmp_path, one, same)
+    assert "The runs have the same settings." in page.text
+    assert "do not compare" not in done.stderr

@@ -118,6 +118,13 @@ def test_the_first_machine_has_the_address_of_the_master() -> None:
             _with_address_of_master(["--master", wrong])
 
 
+def test_without_a_gpu_one_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"NPROC": ""})
+    for counted, processes in (("0\n", 1), ("3\n", 3)):
+        monkeypatch.setattr(launcher, "_run", lambda *_, counted=counted: counted)
+        assert launcher._processes() == processes
+
+
 def test_a_single_process_replaces_this_one_and_checks_its_input_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[tuple[str, ...]] = []
 

@@ -101,6 +101,15 @@ def test_what_a_wrapper_puts_before_all_names_is_left_out(prefix: str, arrays: A
         read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
 
 
+def test_an_old_bert_config_json_needs_no_model_type(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert")
+    expected = read_model(folder).config
+    (folder / "config.json").rename(folder / "bert_config.json")
+    settings = {key: value for key, value in CONFIG.items() if key not in ("model_type", "architectures")}
+    (folder / "bert_config.json").write_text(json.dumps(settings))
+    assert read_model(folder).config == expected
+
+
 TASK_TABLE = "bert.embeddings.task_type_embeddings.weight"
 WITH_TASKS = BERT | {TASK_TABLE: np.random.default_rng(3).normal(size=(3, HIDDEN)).astype(np.float32)}
 

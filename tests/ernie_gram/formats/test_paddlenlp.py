@@ -178,7 +178,12 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     (obstacle,) = paddlenlp.cannot_hold(model)
     assert obstacle.is_loss
     assert all(name in obstacle.reason for name in ("mask_lm_trans_fc.w_0", "ngram_embedding"))
-    assert set(load_file(written(tmp_path / "export", model) / "model.safetensors")) == NAMES.keys()
+    folder = written(tmp_path / "export", model)
+    assert set(load_file(folder / "model.safetensors")) == NAMES.keys()
+    assert f"\n- {obstacle.reason}\n" in (folder / "README.md").read_text()
+    assert not (folder / paddlenlp.EXAMPLE).exists()
+    change_json(folder / "config.json", architectures=["LlamaForCausalLM"])
+    assert not paddlenlp.detect(folder)
 
 
 def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> None:
@@ -244,6 +249,7 @@ def test_a_table_of_relative_position_is_applied_only_if_asked_for(tmp_path: Pat
     assert np.array_equal(load_file(folder / "model.safetensors")[TABLE], model.parameters["rel_pos_embedding"])
     read = paddlenlp.read(folder)
     assert read.config == PLAIN
+    assert (folder / paddlenlp.EXAMPLE).is_file()
     assert "rel_pos_embedding" not in read.parameters
     assert any("left out rel_pos_embedding" in note for note in read.notes)
     change_json(folder / "config.json", use_relative_position=True)

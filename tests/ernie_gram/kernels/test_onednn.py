@@ -192,6 +192,14 @@ def test_fetched_values_stay() -> None:
     assert value == pytest.approx(0.5 * x * (1 + np.vectorize(math.erf)(x / 2**0.5)), rel=1e-4, abs=1e-5)
 
 
+def test_a_pass_that_does_something_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn, "_PASS", "identity_op_clean_pass")
+    with fresh_program() as (_, main, _):
+        F.gelu(paddle.static.data("x", [-1, 40]))
+        with pytest.raises(InputError, match="0 of 1 operations; set ERNIE_GRAM_ONEDNN=0"):
+            onednn.use_onednn(main, ("gelu",), False, ())
+
+
 def test_the_kernels_were_tested_with_the_installed_version_of_paddle() -> None:
     """If this fails: run this file and tests/benchmarks/kernels.py with the new version, then change the number."""
     assert paddle.__version__.startswith("3.3.")

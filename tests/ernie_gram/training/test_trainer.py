@@ -29,6 +29,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import METERS, STARTS, read_json_lines, read_log
 from ernie_gram.training import trainer as training
 from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.meters import Meters
 from ernie_gram.training.step_values import (
     LastStep,
     add_loss_sums,
@@ -59,6 +60,17 @@ def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str],
     assert accuracies[-1] > 0.85 > 0.7 > accuracies[0]  # 65 % of the points lie outside the circle
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_80", "step_120"]
     assert sorted(checkpoint.load_model(tmp_path / "step_120")) == BODY + HEAD
+
+
+def test_the_first_step_counts_in_a_rate_only_if_it_is_the_only_one(
+    train: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, add = list[None](), Meters.add
+    monkeypatch.setattr(Meters, "add", lambda *given: (counted.append(None), add(*given)))
+    for log_every, steps in ((3, 2), (1, 3)):
+        counted.clear()
+        train(tmp_path / str(log_every), steps=3, log_every=log_every)
+        assert len(counted) == steps
 
 
 def test_a_run_without_warm_up_is_evaluated_before_its_first_step(train: Callable[..., str], tmp_path: Path) -> None:
