@@ -14,7 +14,7 @@ from tests.support.runs import NO_DROPOUT, pretrain, train_losses
 
 # Products of the other tests' models are too small to be rounded.
 LARGER = ["--model.hidden_size=72", "--model.num_attention_heads=2", "--model.out_emb_size=40", *as_options("cnp")]
-STEPS = ["--trainer.max_steps=8", "--optimizer.decay_steps=8", "--trainer.save_every=4", "--data.batch_size=8"]
+STEPS = ["--trainer.max_steps=8", "--optimizer.decay_steps=8", "--trainer.eval_sequences=80"]
 HALF = [*LARGER, *STEPS, "--optimizer.precision=bfloat16"]
 
 pytestmark = needs_bfloat16

@@ -26,10 +26,11 @@ from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train
 def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) -> None:
     """The run uses every source of random numbers: masks, dropout, and the generator's samples."""
     finished, output = tmp_path / "uninterrupted", tmp_path / "run"
-    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *as_options("full")]
+    more = ["--trainer.max_steps=12", "--trainer.save_every=2", "--trainer.eval_every=6", "--trainer.eval_sequences=24"]
+    more += ["--model.num_hidden_layers=1", *as_options("full")]
     pretrain(built, finished, *more).ok()
     command = ["-m", "ernie_gram.pretrain", *options(built, output, *more)]
-    kill_when(command, lambda: any(record["step"] >= 10 for record in read_log(output)))
+    kill_when(command, lambda: any(record["step"] >= 5 for record in read_log(output)))
     saved = checkpoint.newest_valid(output)
     assert saved is not None
     resumed = pretrain(built, output, *more)
@@ -39,7 +40,7 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     # Bit for bit, with dropout and evaluations, and without repeated records.
     assert train_losses(output) == train_losses(finished)
     assert evaluations(output) == evaluations(finished)
-    found, expected = (checkpoint.load_model(path / "step_24") for path in (output, finished))
+    found, expected = (checkpoint.load_model(path / "step_12") for path in (output, finished))
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
@@ -112,6 +113,7 @@ def test_training_lowers_the_held_out_perplexity(
 ) -> None:
     # At 32 tokens, a quarter of a sequence is kept free for hidden tokens; so it takes more steps to see as many units.
     more = ["--trainer.max_steps=160", "--trainer.eval_every=80", "--trainer.log_every=80", "--data.batch_size=32"]
+    more.append("--model.num_hidden_layers=1")
     pretrain(built, tmp_path / "run", *more, *as_options(objective), f"--objective.output_bias={start}").ok()
     first, middle, last = (record["perplexity"] for record in evaluations(tmp_path / "run"))
     by_frequency = evaluations(tmp_path / "run")[0]["frequency_perplexity"]

@@ -63,6 +63,7 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     # Micro-batches draw other samples, so the generator's best guess takes their place, as in train_and_dump.py.
     monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax._sample", lambda p, blocks: p.argmax(-1))
     more = [*SETTINGS, *as_options("full"), "--data.batch_size=15", f"--optimizer.loss_scale={2.0**66:.0f}"]
+    more.append("--trainer.eval_sequences=30")
     alone = pretrain(built, tmp_path / "alone", *more)
     assert alone.returncode == 0, alone.stderr
     skipped = [line for line in alone.stdout.splitlines() if "update skipped" in line]

@@ -88,8 +88,7 @@ def variables(program: Program) -> Arrays:
     return get_arrays([*program.parameters, *optimizer_names(program.parameters), STEP_VALUES])
 
 
-@pytest.mark.parametrize("clips", [False, True])
-@pytest.mark.parametrize("run", [train, train_in_parts])
+@pytest.mark.parametrize(("run", "clips"), [(train, False), (train, True), (train_in_parts, False)])
 def test_updates_are_those_of_the_whole_gradient(run: Callable[..., Arrays], clips: bool) -> None:
     config = config_that_clips_at(0.01 if clips else 1e9)
     rows, whole = run(config, by_row=True), run(config, by_row=False)

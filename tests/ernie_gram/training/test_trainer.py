@@ -304,7 +304,8 @@ def test_steps_whose_losses_are_not_finite_are_not_part_of_the_mean() -> None:
 
 def test_a_diverging_run_stops_with_an_error_that_names_the_step(built: Path, tmp_path: Path) -> None:
     """Drawing the generator's samples from logits that are not finite must not fail before the loss is checked."""
-    settings = ["--trainer.max_steps=20", "--optimizer.learning_rate=1e30", *as_options("full")]
+    settings = ["--trainer.max_steps=20", "--optimizer.learning_rate=1e30", "--trainer.eval_sequences=8"]
+    settings += ["--model.num_hidden_layers=1", *as_options("full")]
     done = pretrain(built, tmp_path / "run", *settings)
     assert done.returncode == 2
     assert re.match(r"error: step \d+: the loss is (nan|inf)", done.stderr.splitlines()[-1])
