@@ -49,7 +49,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", only({"rows", "generator", "recompute"}, CASES))
+@pytest.mark.parametrize("case", only({"generator", "recompute"}, CASES))
 def test_memory_is_what_paddle_allocates(case: str) -> None:
     from tests.support import paddle_program
     from tests.support.static_programs import training_program

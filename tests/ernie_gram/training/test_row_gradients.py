@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from unittest.mock import patch
 
 import numpy as np
@@ -41,6 +42,7 @@ def config_that_clips_at(max_norm: float) -> PretrainConfig:
     return replace(config, optimizer=replace(config.optimizer, max_grad_norm=max_norm, learning_rate=1e-2))
 
 
+@cache
 def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: bool = False) -> Arrays:
     """Return the variables after some updates with one batch each; with `skips` the last loss is infinite."""
     with fresh_scope() as executor:

@@ -67,9 +67,9 @@ def test_the_first_step_counts_in_a_rate_only_if_it_is_the_only_one(
 ) -> None:
     counted, add = list[None](), Meters.add
     monkeypatch.setattr(Meters, "add", lambda *given: (counted.append(None), add(*given)))
-    for log_every, steps in ((3, 2), (1, 3)):
+    for log_every, steps in ((4, 3), (1, 4)):
         counted.clear()
-        train(tmp_path / str(log_every), steps=3, log_every=log_every)
+        train(tmp_path / str(log_every), steps=4, log_every=log_every)
         assert len(counted) == steps
 
 
