@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import step_flops
-from tests.support.configs import load
-from tests.support.runs import FINISHED, options
 from tests.support.small_model import NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
 
@@ -28,15 +22,3 @@ def test_operations_are_those_of_the_batch(rung: str) -> None:
     slots = slots if queries else round(mean)
     shape = BatchShape(sequences, slots, len(batch["slots"]) / sequences, queries, fine / sequences)
     assert batch_flops(config, sizes, batch) == sum(step_flops(config, sizes, shape).values()) > 0
-
-
-def test_ranks_compare_what_they_evaluate(built: Path, tmp_path: Path) -> None:
-    from ernie_gram.distributed.world import World
-    from ernie_gram.pretraining.job import pretraining_job
-
-    place: Any = None
-    run = prepare(load(*options(built, tmp_path / "run", *FINISHED)), 2, rank=1)
-    assert run.held_out is not None
-    found = pretraining_job(run, World(1, 2, place)).evaluated
-    assert found["held_out"] == run.held_out.corpus.info.fingerprint
-    assert found["trainer.eval_sequences"] == run.config.trainer.eval_sequences
