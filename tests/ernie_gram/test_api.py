@@ -296,6 +296,8 @@ def test_single_vectors_are_one_array_in_the_order_of_the_texts(tmp_path: Path) 
     record = made(None, **PAIRS)
     in_static(export_model, record, "encoder", tmp_path / "e", World(0, 1, paddle.CPUPlace()))
     for model in (Model(record), Model.load(tmp_path / "e")):
+        assert str(model.folder) in repr(model)
+        assert len(repr(model)) < 100 + len(str(model.folder))
         each = model.encode(TEXTS)
         expected = {
             "mean": [one.hidden.mean(0) for one in each],
