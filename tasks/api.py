@@ -6,7 +6,6 @@ Paddle is loaded when it is first needed. Nothing here changes the caller's mode
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,19 +25,21 @@ from reader.errors import InputError, located
 from reader.system.arrays import Float32s
 from reader.system.child_commands import lines_of_module
 from reader.tokenization.given_texts import is_table, listed, shown
-from tasks.data.examples import Example
-from tasks.data.features import Features
+from tasks.files.own_texts import examples_of, plain_values, table_rows
+from tasks.kinds.base import Example
+from tasks.kinds.features import Features
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
-from tasks.prediction.own_texts import load_texts, plain_values, table_rows
+from tasks.layouts.lines import parse_json
+from tasks.layouts.rows import Place
 from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig
+from tasks.training.finetuned import LoadedModel, load_finetuned
 from tasks.training.prepare import output_folder
 
 if TYPE_CHECKING:
     import paddle
 
-    from tasks.prediction.program import Scorer
+    from tasks.training.scorer import Scorer
 
 # A text, several texts, or the values of a row by name.
 Row = str | Sequence[str] | Mapping[str, Any]
@@ -76,13 +77,12 @@ class FineTuned:
         Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged, and for a precision that
         an exported program does not have.
         """
-        folder = Path(run)
-        model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
+        model = load_finetuned(Path(run), None if checkpoint is None else Path(checkpoint))
         for note in model.notes:
             warnings.warn(note, stacklevel=2)
         if precision is not None:
             model = model.with_precision(precision)
-        return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
+        return cls(model)
 
     @classmethod
     def train(
@@ -151,26 +151,17 @@ class FineTuned:
         return self._model.kind.records(predictions)
 
     def _examples(self, rows: Sequence[Row]) -> list[Example]:
-        """Return rows as examples, read as a file of JSON lines."""
-        names = plain_values(self.task)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / ROWS
-            lines = [_line(row, names, f"{ROWS}[{i}]") for i, row in enumerate(rows)]
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            try:
-                return load_texts(self.task, path, "json", "error").examples
-            except InputError as error:
-                # Name the rows, not the lines of the temporary file, and without advice about the command's options.
-                message = str(error).partition("; correct the row")[0]
-                line = re.compile(rf"{re.escape(str(path))}:(\d+)")
-                raise InputError(line.sub(lambda found: f"{ROWS}[{int(found[1]) - 1}]", message)) from error
+        """Return rows as examples, read as the objects of a file of JSON lines."""
+        names, places = plain_values(self.task), [Place(Path(f"{ROWS}[{i}]")) for i in range(len(rows))]
+        pairs = zip(rows, places, strict=True)
+        return examples_of(self.task, [(place, _record(row, names, place)) for row, place in pairs])
 
     def _scores(self, features: Features, batch_size: int) -> Float32s:
         import_paddle()
         import paddle
 
         from ernie_gram.graph import static_mode
-        from tasks.prediction.program import Scorer
+        from tasks.training.scorer import Scorer
 
         if self._scorer is None:
             place, scope = current_place(), paddle.static.Scope()
@@ -181,15 +172,16 @@ class FineTuned:
             return scorer.scores(features, batch_size)
 
 
-def _line(row: Row, names: Sequence[str], where: str) -> str:
-    """Return a row as a line of JSON. Raises InputError if it holds anything other than texts, numbers and lists."""
+def _record(row: Row, names: Sequence[str], place: Place) -> Any:
+    """Return a row as an object of JSON. Raises InputError if it holds other things than texts, numbers and lists."""
     try:
-        return json.dumps(dict(_named(row, names, where)), ensure_ascii=True, default=np.ndarray.tolist)
+        line = json.dumps(dict(_named(row, names, place)), default=np.ndarray.tolist)
     except TypeError as error:
-        raise InputError(f"{where}: expected texts, numbers and lists, not {shown(row)}") from error
+        raise InputError(f"{place}: expected texts, numbers and lists, not {shown(row)}") from error
+    return parse_json(line, place)
 
 
-def _named(row: Any, names: Sequence[str], where: str) -> Mapping[str, Any]:
+def _named(row: Any, names: Sequence[str], where: Place) -> Mapping[str, Any]:
     """Return the values of a row by name. Raises InputError if there are more or fewer than the task has."""
     if hasattr(row, "to_dict") and not is_table(row):
         row = row.to_dict()  # a row of a DataFrame

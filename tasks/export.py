@@ -26,13 +26,20 @@ from ernie_gram.formats.paddlenlp_config import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser, first_line, print_note, print_warning
+from reader.errors import OneLineParser, first_line, print_note
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import claimed_new_folder
+from tasks.files.own_texts import plain_values
 from tasks.kinds.sentences import SentenceKind
-from tasks.prediction.finetuned import TASK_SCORES, LoadedModel, load_finetuned, with_null_threshold_of
-from tasks.prediction.own_texts import plain_values
-from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
+from tasks.training.finetuned import (
+    FILE_NAME,
+    TASK_FILE,
+    TASK_SCORES,
+    LoadedModel,
+    as_json,
+    described_folder,
+    load_finetuned,
+)
 
 PADDLENLP, INFERENCE = "paddlenlp", "inference"
 CUT = (
@@ -91,8 +98,8 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
     from ernie_gram.distributed.device import on_cpu
     from ernie_gram.inference.export import export_program
-    from tasks.prediction.program import prediction_program
     from tasks.training.network import SCORES
+    from tasks.training.scorer import prediction_program
 
     model = finetuned.model
     assert model is not None
@@ -135,7 +142,7 @@ def main() -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Export RUN to DST, and print what was lost and written; raises InputError."""
-    finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print_warning)
+    finetuned = load_finetuned(arguments.run)
     reason = f"{arguments.run} is an exported program; give the run that it was made from"
     require(finetuned.model is not None, "RUN", reason)
     for note in finetuned.notes:

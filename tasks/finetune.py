@@ -13,9 +13,7 @@ if __name__ == "__main__":
 import json
 import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
@@ -27,15 +25,14 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import InputError, print_warning
+from reader.errors import print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
-from reader.system.untrusted_text import json_value, limited_text
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
-from tasks.training.checks import equal_predictions
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import CURVES, MADE_FROM, NULL_THRESHOLD, Run, output_folder, prepare
+from tasks.training.prepare import CURVES, MADE_FROM, Finetuning, output_folder, prepare
+from tasks.training.warnings import equal_predictions, warnings_of
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -59,7 +56,7 @@ def main() -> None:
     run = prepare(config, WORLD_SIZE, RANK)
     for line in run.describe():
         _say(line)
-    for line in run.warnings() if RANK == 0 else ():
+    for line in warnings_of(run) if RANK == 0 else ():
         print_warning(line)
     if "check" not in given:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
@@ -72,14 +69,13 @@ def _say(line: str) -> None:
         write_or_drop(sys.stdout, f"{line}\n")
 
 
-def finetune(run: Run) -> dict[str, Any]:
+def finetune(run: Finetuning) -> dict[str, Any]:
     """Train a checked run, predict with the chosen model, and write everything into the run's folder.
 
     Returns the content of result.json, on every rank.
     """
     lock = run.lock() if RANK == 0 else None
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
-    earlier = _times_of(run.output / RESULT)
     if lock:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
@@ -98,9 +94,9 @@ def finetune(run: Run) -> dict[str, Any]:
         result = predict(run, trainer, predictor, world)
     result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
-    if trainer.step == first_step and earlier.get("steps", {}).get("trained") == trainer.step:
-        result |= earlier  # this process had nothing to train
     if world.is_first:
+        if "null_threshold" in result:
+            run.write_description(result["null_threshold"])
         plot_runs([run.output], run.output / CURVES)
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
@@ -109,15 +105,7 @@ def finetune(run: Run) -> dict[str, Any]:
     return result
 
 
-def _times_of(path: Path) -> dict[str, Any]:
-    """Return the steps and seconds in the result of an earlier process; nothing if there is none."""
-    with suppress(InputError, OSError, ValueError, KeyError, TypeError):
-        result = json_value(limited_text(path))
-        return {"steps": dict(result["steps"]), "seconds": dict(result["seconds"])}
-    return {}
-
-
-def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:
+def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
@@ -152,7 +140,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "scores": scores,
         **constant_scores(run),
         **({"confusion": confusion} if any(confusion.values()) else {}),
-        **({} if null_threshold is None else {NULL_THRESHOLD: null_threshold}),
+        **({} if null_threshold is None else {"null_threshold": null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
         "rows": {
             split.name: {
@@ -172,7 +160,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
     }
 
 
-def constant_scores(run: Run) -> dict[str, Any]:
+def constant_scores(run: Finetuning) -> dict[str, Any]:
     """Return the entry `constant` of a result: the best answer that does not read the texts, and its scores.
 
     A task without such an answer has no entry.

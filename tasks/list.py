@@ -15,19 +15,12 @@ from pathlib import Path
 from textwrap import TextWrapper
 
 from reader.errors import InputError, OneLineParser
-from tasks.kinds.task import Split
-from tasks.reading.data_option import add_data_option
-from tasks.reading.official_files import available_splits
+from tasks.files.official import add_data_option, available_splits
 from tasks.registry import TASKS
 
 HEAD = ("task", "title", "kind", "language", "metric")
 FILES, FOUND = "files", "found"
 WIDTH, INDENT = 120, "    "
-
-
-def file_names(split: Split) -> str:
-    """Return the official names of the files of a split: the alternatives in order of preference."""
-    return " | ".join(" + ".join(source.files) for source in split.sources)
 
 
 def table(data: Path | None) -> list[tuple[str, ...]]:
@@ -38,7 +31,8 @@ def table(data: Path | None) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [(*HEAD, *([FOUND] if data else []), FILES)]
     for task in TASKS.values():
         found = [" ".join(available_splits(task, data)) or "-"] if data else []
-        names = ", ".join(file_names(split) for split in task.splits.values())
+        splits = ([" + ".join(source.files) for source in split.sources] for split in task.splits.values())
+        names = ", ".join(" | ".join(alternatives) for alternatives in splits)
         rows.append((task.name, task.title, task.kind, task.language, task.metric, *found, names))
     return rows
 

@@ -26,19 +26,13 @@ from reader.build_options import parse_positive
 from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path
+from tasks.files.load import load_split
+from tasks.files.official import MEANING, add_bad_row_option, data_folder
+from tasks.files.own_texts import FORMS, load_texts
+from tasks.files.submissions import companions_of, form_of, json_line, submission_files
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import (
-    PRECISIONS,
-    LoadedModel,
-    load_finetuned,
-    null_threshold_of,
-    with_null_threshold_of,
-)
-from tasks.prediction.own_texts import FORMS, load_texts
-from tasks.reading.data_option import MEANING, add_bad_row_option, data_folder
-from tasks.reading.load import load_split
-from tasks.reading.submissions import companions_of, form_of, json_line, submission_files
+from tasks.training.finetuned import PRECISIONS, LoadedModel, load_finetuned
 
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
@@ -121,34 +115,17 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def load_model(arguments: argparse.Namespace) -> LoadedModel:
-    """Return the fine-tuned model with the precision to use; raises InputError."""
+    """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
     finetuned = load_finetuned(arguments.run, arguments.checkpoint)
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
     require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
     if arguments.precision is not None:
         finetuned = finetuned.with_precision(arguments.precision, "--precision")
-    return finetuned
-
-
-def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split: str | None) -> LoadedModel:
-    """Return the model with the threshold for "no answer" to use; raises InputError.
-
-    If none is set, it is that of the run. Without one, and with --checkpoint, predictions for the first dev split
-    choose the best one themselves.
-    """
-    task, given = finetuned.task, arguments.null_threshold
-    if given is not None:
+    if arguments.null_threshold is not None:
+        task = finetuned.task
         require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
-        return finetuned.with_null_threshold(given)
-    is_tuning = split is not None and split == task.tuning_split
-    if is_tuning and (arguments.checkpoint is not None or null_threshold_of(arguments.run) is None):
-        return finetuned
-
-    def warn(line: str) -> None:
-        if RANK == 0 and (arguments.processes == 1 or WORLD_SIZE > 1):  # in one of the processes that predict
-            print_warning(line)
-
-    return with_null_threshold_of(finetuned, arguments.run, warn)
+        finetuned = finetuned.with_null_threshold(arguments.null_threshold)
+    return finetuned
 
 
 def split_of(task: Task, given: str | None) -> str:
@@ -174,7 +151,6 @@ def main() -> None:
     finetuned = load_model(arguments)
     task = finetuned.task
     split = None if arguments.input else split_of(task, arguments.split)
-    finetuned = with_threshold(arguments, finetuned, split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     # On a CPU, an exported program computes in float32 with kernels that every CPU has.
     is_limited = finetuned.model is not None or (arguments.device != "cpu" and visible_gpus())
@@ -199,7 +175,7 @@ def main() -> None:
     features = finetuned.encode(rows.examples)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-    from tasks.prediction.program import Scorer
+    from tasks.training.scorer import Scorer
 
     scores = Scorer(finetuned, world).scores(features, arguments.batch_size)
     if not world.is_first:

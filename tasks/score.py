@@ -21,14 +21,13 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from reader.errors import InputError, OneLineParser, located, print_warning
+from tasks.files.load import load_split, with_labels
+from tasks.files.official import add_bad_row_option, add_data_option, labelled_split
+from tasks.files.submissions import read_predictions
 from tasks.kinds.catalog import checked, kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.layouts.lines import read_json
 from tasks.metrics.catalog import METRICS
-from tasks.reading.data_option import add_bad_row_option, add_data_option
-from tasks.reading.load import load_split, with_labels
-from tasks.reading.official_files import labelled_split
-from tasks.reading.submissions import read_predictions
 from tasks.registry.task_file import find_task
 
 

@@ -29,7 +29,7 @@ from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
-from tasks.reading.data_option import FILES, VARIABLE
+from tasks.files.official import FILES, VARIABLE
 from tasks.sweeps.finetunings import check_finetunings
 from tasks.sweeps.plan import SHORT, Sweep, plan_sweep
 from tasks.sweeps.planned_run import PlannedRun, Record

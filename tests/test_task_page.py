@@ -13,16 +13,15 @@ import pytest
 from ernie_gram.formats.registry import write_model
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tasks.files.load import load_split
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.task import LANGUAGES
-from tasks.layouts.columns import CLEANERS
+from tasks.layouts.rows import CLEANERS
 from tasks.metrics.catalog import METRICS
-from tasks.reading.load import load_split
 from tasks.registry.task_file import (
     FIELDS,
     LAYOUTS,
-    PARSERS,
     TASK_KEYS,
     read_task_file,
 )
@@ -111,7 +110,7 @@ def test_all_layouts_and_options_are_there() -> None:
         assert found.pop(name) == (["all"] if kinds == [*KINDS] else kinds, [field.name for field in fields(layout)])
     assert not found
     options = table("Option")
-    assert sorted(options) == sorted(PARSERS)
+    assert sorted(options) == sorted({field.name for layout in LAYOUTS.values() for field in fields(layout)})
     for layout in LAYOUTS.values():
         for field in fields(layout):
             shown = options[field.name][0].strip("`")

@@ -25,9 +25,9 @@ import matplotlib as mpl
 import numpy as np
 
 from tasks import FineTuned
-from tasks.data.tag_schemes import Entity, entities_of
-from tasks.reading.load import load_split
-from tasks.reading.official_files import labelled_split
+from tasks.files.load import load_split
+from tasks.files.official import labelled_split
+from tasks.metrics.tag_schemes import Entity, entities_of
 
 Entities = Sequence[Sequence[Entity]]  # of each sentence
 GROUPS, LONGEST = 5, 4

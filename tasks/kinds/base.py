@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
 from reader.system.arrays import Float32s
-from tasks.data.examples import Example, json_id
-from tasks.data.features import Features
 from tasks.kinds.checked_values import Reading
+from tasks.kinds.features import Features
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
-from tasks.layouts.rows import Role, Row, Wanted
+from tasks.layouts.rows import Place, Role, Row, Wanted
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Scores
+from tasks.metrics.labels_and_scores import Scores
 
 if TYPE_CHECKING:
     from ernie_gram.formats.paddlenlp_config import TaskClass
     from reader.tokenization.tokenizer import Tokenizer
+
+
+class Example(Protocol):
+    """An example of any kind. Its gold value is None in a file without labels, such as the test files of GLUE.
+
+    Attributes:
+        id: unique within its file; the row's number, counted from 0, if the file has no IDs.
+        place: the file and line.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def place(self) -> Place: ...
+
+
+def json_id(example: Example) -> int | str:
+    """Return the ID of an example as JSON files of benchmarks have it: a number if it is written like one."""
+    key = example.id
+    return int(key) if re.fullmatch("0|[1-9][0-9]{0,17}", key) else key
+
 
 ExampleT = TypeVar("ExampleT", bound=Example)
 FeaturesT = TypeVar("FeaturesT", bound=Features)
@@ -42,7 +64,7 @@ class Predictions:
         examples: all of a split, or of a user's texts, in the order of the file.
         answers: one for each example, as in a submission: a label, a score, the index of an option, a text, or tags.
         details: one for each example: further values by name that JSON can represent, such as probabilities.
-        for_metric: the answers in the form that the task's metric takes (see tasks/metrics/metric.py).
+        for_metric: the answers in the form that the task's metric takes (see tasks/metrics/catalog.py).
         options: keyword arguments of the metric.
         null_threshold: the threshold that was used, if questions may be unanswerable (see SpanSettings).
     """
@@ -73,7 +95,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         submission: the name of the form of submission for tasks whose benchmark defines none.
         label_is: what a label is called, for warnings.
         splits_texts: whether a row may have a `text`, which the kind splits into tokens, in place of `tokens`.
-        head: module and name of a subclass of TaskHead (see kinds/networks.py); it is imported only when it is needed,
+        head: module and name of a subclass of KindHead (see kinds/networks.py); it is imported only when it is needed,
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
             units of a batch from the encoder's rows and the fields of the batch. Its method `losses` computes a list of
             LossTerm from scores, fields and settings.

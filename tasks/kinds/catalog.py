@@ -6,13 +6,11 @@ from typing import Any
 
 from reader.errors import InputError, similar
 from tasks.kinds.base import Kind
-from tasks.kinds.classification import Classification
-from tasks.kinds.multi_label import MultiLabel
+from tasks.kinds.classification import Classification, MultiLabel, Regression
 from tasks.kinds.multiple_choice import MultipleChoice
-from tasks.kinds.regression import Regression
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.span.kind import Span
-from tasks.kinds.tagging.kind import Tagging
+from tasks.kinds.span import Span
+from tasks.kinds.tagging import Tagging
 from tasks.kinds.task import Task
 from tasks.metrics.catalog import METRICS
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from reader.errors import similar
 from reader.tokenization.given_texts import shown, text_fault
-from tasks.data.tag_schemes import TagReader
 from tasks.kinds.task import Task
 from tasks.layouts.rows import OmittedError, RowError
+from tasks.metrics.tag_schemes import TagReader
 
 
 @dataclass
@@ -25,7 +25,8 @@ class Reading:
         task: the task; labelled: whether the file has gold values; training: whether a model is trained on the file, so
             that every answer must have a position.
         notes: description -> number, of what is unusual in the current row.
-        own: whether it has a user's texts, see Split.
+        own: whether it has a user's texts, none of which may be empty; those of a benchmark may, because it asks for a
+            prediction for each row.
     """
 
     task: Task

@@ -21,15 +21,14 @@ from reader.batches.fields import Batch, Field
 from reader.system.arrays import Float32s, Int64s, offsets_of
 from reader.tokenization.basic_tokenizer import has_words
 from reader.tokenization.given_texts import shown
-from tasks.data.examples import CharSpan, Place
-from tasks.data.features import Features
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
+from tasks.kinds.features import Features
 from tasks.kinds.sentences import truncated_pair
-from tasks.kinds.token_table import Ranges, tokenize_texts
+from tasks.kinds.tokens import Ranges, tokenize_texts
+from tasks.layouts.folders import Race
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.questions import Race
-from tasks.layouts.rows import ID, Role, Row, RowError
+from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer

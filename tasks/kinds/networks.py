@@ -20,18 +20,17 @@ from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
 from tasks.kinds.base import LABELS, Kind
-from tasks.kinds.multi_label import LABEL_SETS
+from tasks.kinds.classification import GOLD_SCORES, LABEL_SETS
 from tasks.kinds.multiple_choice import OPTION_COUNTS, OPTION_ROWS
-from tasks.kinds.regression import GOLD_SCORES
 from tasks.kinds.settings import HeadSettings
-from tasks.kinds.span.kind import END_SLOTS, START_SLOTS
-from tasks.kinds.tagging.kind import TAGS
+from tasks.kinds.span import END_SLOTS, START_SLOTS
+from tasks.kinds.tagging import TAGS
 
 # Added to the logits of options and slots that do not exist.
 MASKED_LOGIT = -1e4
 
 
-class TaskHead(nn.Layer):
+class KindHead(nn.Layer):
     """The layers above the encoder. A subclass may say which slots it reads, so that others are not computed."""
 
     def slots(self, feeds: Feeds) -> paddle.Tensor | None:
@@ -39,7 +38,7 @@ class TaskHead(nn.Layer):
         return None
 
 
-class SentenceHead(TaskHead):
+class SentenceHead(KindHead):
     """Scores of whole inputs: a sentence vector -> dropout -> linear layer. It has no transform (see SlotHead)."""
 
     def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
@@ -76,7 +75,7 @@ class SentenceHead(TaskHead):
         return (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
 
 
-class SlotHead(TaskHead):
+class SlotHead(KindHead):
     """Scores of single slots: (transform of the masked language model ->) dropout -> linear layer.
 
     The transform is that of the model's head over units, low-rank or tied (see pre-training); only the tied one has a

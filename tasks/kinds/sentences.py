@@ -14,13 +14,12 @@ import numpy as np
 from reader.batches.fields import Batch, Field
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.basic_tokenizer import has_words
-from tasks.data.examples import Place
-from tasks.data.features import Features
 from tasks.kinds.base import ENCODER_FIELDS, Kind
 from tasks.kinds.checked_values import Reading, id_of, text_of
+from tasks.kinds.features import Features
 from tasks.kinds.settings import InputSettings
-from tasks.kinds.token_table import Ranges, joined, tokenize_texts
-from tasks.layouts.rows import Row
+from tasks.kinds.tokens import Ranges, joined, tokenize_texts
+from tasks.layouts.rows import Place, Row
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer

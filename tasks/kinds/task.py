@@ -36,15 +36,12 @@ class Split:
         sources: in order of preference; the first of which all files exist is read.
         labelled: whether the files have gold values. Official test files mostly have none: they are for submissions.
         needed: whether missing files are an error. Splits of official tasks may be missing.
-        own: whether the rows are a user's texts. None of those may be empty; those of a benchmark may, because it asks
-            for a prediction for each row.
     """
 
     sources: tuple[Source, ...]
     labelled: bool = True
     # Not in repr(task), which identifies a task in its runs (see training/prepare.py).
     needed: bool = field(default=False, repr=False, compare=False)
-    own: bool = field(default=False, repr=False, compare=False)
 
     def __or__(self, other: Split) -> Split:
         """Return a split with the sources of both; those of `self` are preferred."""
@@ -107,6 +104,13 @@ class Task:
                 raise InputError(f"{key}: {quoted(name)} {reason}")
         if len(set(self.labels or ())) < len(self.labels or ()):
             raise InputError("labels: a label is given twice")
+        for label in self.labels or ():
+            if any(character in label for character in "\t\n\r"):
+                raise InputError(
+                    f"labels: {quoted(label)} has a tab or a line break, which no file of predictions holds"
+                )
+        if self.score_range and not self.score_range[0] < self.score_range[1]:
+            raise InputError("score_range: give the least score, then a greater one")
         if TRAIN not in self.splits or not self.splits[TRAIN].labelled:
             raise InputError(f"files: no labelled split {TRAIN!r}")
 
@@ -114,12 +118,6 @@ class Task:
     def evaluation_splits(self) -> tuple[str, ...]:
         """The splits with labels on which a model is evaluated."""
         return tuple(name for name, split in self.splits.items() if split.labelled and name != TRAIN)
-
-    @property
-    def tuning_split(self) -> str | None:
-        """The split on which a model may be tuned: the first dev split, or else the first one with labels."""
-        first, *_ = *(name for name in self.evaluation_splits if name.startswith("dev")), *self.evaluation_splits, None
-        return first
 
     @property
     def submission_splits(self) -> tuple[str, ...]:

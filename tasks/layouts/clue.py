@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.data.examples import CharSpan, Place, locate
 from tasks.layouts.json_lines import ObjectLines
 from tasks.layouts.lines import json_objects, read_json
-from tasks.layouts.rows import AnyRow, BadRow, Row, RowError, Wanted
+from tasks.layouts.rows import AnyRow, BadRow, CharSpan, Place, Row, RowError, Wanted, locate
 
 # The marks of CLUEWSC's spans.
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}

@@ -10,9 +10,8 @@ from typing import Any
 
 from reader.errors import similar
 from reader.text.text_files import value_at
-from tasks.layouts.columns import Columns, cleaned, single_columns
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, RowError, Wanted, rows_of
+from tasks.layouts.rows import AnyRow, Cleaner, Columns, RowError, Wanted, cleaned, rows_of, single_columns
 
 MISSING = object()
 
@@ -37,11 +36,11 @@ class JsonLines(ObjectLines):
     Attributes:
         columns: the key of each value; `doc.body` is the key `body` of the object under `doc`. A list of texts under
             the key of a text is joined by spaces (CSL's keywords).
-        clean: a change of the texts, see columns.CLEANERS.
+        clean: a change of the texts, see rows.CLEANERS.
     """
 
     columns: Columns
-    clean: str | None = None
+    clean: Cleaner | None = None
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values under the keys."""

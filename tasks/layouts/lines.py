@@ -11,8 +11,7 @@ from typing import Any
 from reader.errors import InputError
 from reader.system.untrusted_text import json_value
 from reader.text.text_files import convert_read_errors, utf16_reason
-from tasks.data.examples import Place
-from tasks.layouts.rows import BadRow
+from tasks.layouts.rows import BadRow, Place
 
 
 class UnreadableError(InputError):
@@ -103,13 +102,3 @@ def json_objects(path: Path) -> Iterator[tuple[Place, dict[str, Any] | BadRow]]:
             continue
         is_object = isinstance(value, dict)
         yield place, value if is_object else BadRow(place, f"expected a JSON object {{...}}, found {line[:40]!r}")
-
-
-def text_files_in(folder: Path) -> list[Path]:
-    """Return the .txt files of a folder, sorted; raises InputError if there are none."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: not a folder of files *.txt")
-    paths = sorted(folder.glob("*.txt"))
-    if not paths:
-        raise InputError(f"{folder}: no files *.txt in this folder")
-    return paths

@@ -1,18 +1,16 @@
-"""Questions on texts: SQuAD's JSON (also used by CMRC 2018, DRCD and DuReader-robust), DuReader, and RACE."""
+"""Questions on texts: SQuAD's JSON (also used by CMRC 2018, DRCD and DuReader-robust), and DuReader."""
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.data.examples import Place
 from tasks.layouts.json_lines import ObjectLines
-from tasks.layouts.lines import UnreadableError, read_json, text_files_in
-from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Row, RowError, Wanted
+from tasks.layouts.lines import read_json
+from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Place, Row, RowError, Wanted
 
 CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}
 
@@ -106,46 +104,3 @@ def _single_document(record: Mapping[str, Any], labelled: bool) -> Mapping[str, 
 
 def _tokens(document: Mapping[str, Any]) -> list[str]:
     return [str(token) for token in document["segmented_paragraphs"][document["most_related_para"]]]
-
-
-@dataclass(frozen=True)
-class Race:
-    """Folders of .txt files with `article`, and the lists `questions`, `options` and `answers` (letters).
-
-    A row is a question, in which each `_` is a gap that the option fills. Its ID is made of the names of folder and
-    file and the number of the question, because file names repeat between high and middle. The number of the folder
-    follows if the names of folders repeat.
-    """
-
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the questions of the files in each folder, files by name; raises InputError for an empty folder."""
-        names = [folder.name for folder in files]
-        for number, folder in enumerate(files):
-            ending = f"-{number}" if names.count(folder.name) > 1 else ""
-            for path in text_files_in(folder):
-                yield from _article_rows(path, wanted.labelled, ending)
-
-
-def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
-    try:
-        record = read_json(path)
-    except UnreadableError as error:
-        yield error.row
-        return
-    keys = ("questions", "options", *(["answers"] if labelled else []))
-    lists = [record.get(key) if isinstance(record, dict) else None for key in keys]
-    sizes = {len(values) if isinstance(values, list) else -1 for values in lists}
-    if len(sizes) != 1 or -1 in sizes:
-        yield BadRow(Place(path), f"expected an object with the lists {', '.join(keys)}, equally long")
-        return
-    for number, values in enumerate(zip(*lists, strict=True)):
-        place = Place(path, part=f"question {number + 1}")
-        row: dict[str, Any] = dict(zip(("question", "options", "answer"), values, strict=False))
-        letter = row.get("answer", "A")
-        if letter not in [*string.ascii_uppercase]:
-            yield BadRow(place, f"the answer {str(letter)[:60]!r} is not a letter A, B, C ...")
-            continue
-        if labelled:
-            row["answer"] = string.ascii_uppercase.index(letter)
-        identity = f"{path.parent.name}/{path.stem}-{number}{ending}"
-        yield Row(place, {**row, "id": identity, "context": record.get("article")})

@@ -5,16 +5,30 @@ The kind of a task says which values its rows have (see Kind.roles). Layouts of 
 - multiple_choice: group, blank;
 - tagging: a text in place of tokens, and entities (lists of type, first character, end (exclusive), surface) in place
   of tags.
+
+All offsets count characters (Unicode code points), and all ends are exclusive.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from tasks.data.examples import Place
+
+class Place(NamedTuple):
+    """Where a row is, for errors: a file, a line counted from 1 if the file has lines, and a part of the file."""
+
+    file: Path
+    line: int | None = None
+    part: str = ""
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f":{self.line}"
+        return f"{self.file}{line}{', ' * bool(self.part)}{self.part}"
 
 
 class Role(NamedTuple):
@@ -118,3 +132,68 @@ class Layout(Protocol):
         Raises InputError if a file as a whole is not as the layout requires.
         """
         ...
+
+
+class CharSpan(NamedTuple):
+    """The characters [start, end) of a text."""
+
+    start: int
+    end: int
+
+
+def locate(text: str, context: str, start: int) -> int | None:
+    """Return where `text` occurs in `context`: at `start`, else nearest to it; None if it does not occur.
+
+    Of two equally near occurrences the first is returned. A `start` of -1 means that the position is unknown (CMRC,
+    DuReader); the first occurrence is then the nearest.
+    """
+    if start >= 0 and context.startswith(text, start):
+        return start
+    before = context.rfind(text, 0, max(0, start) + len(text))
+    after = context.find(text, max(0, start))
+    found = [position for position in (before, after) if position >= 0]
+    return min(found, key=lambda position: abs(position - start), default=None)
+
+
+# The name of a column, or its number counted from 1. Several columns of a list value are its elements; several columns
+# of a text are joined by spaces.
+Column: TypeAlias = str | int | tuple[str | int, ...]
+Columns: TypeAlias = Mapping[str, Column]
+
+
+def br_to_space(text: str) -> str:
+    """Return a text with a space in place of each HTML line break `<br />` (IMDb)."""
+    return re.sub(r"<br\s*/?>", " ", text, flags=re.IGNORECASE)
+
+
+def repair_entities(text: str) -> str:
+    r"""Return a text with the broken entities and line breaks of AG News repaired.
+
+    The files hold entities without ampersand, such as ` #39;` for an apostrophe and ` quot;`, entities in full, such as
+    `&lt;`, and `\` in place of line breaks. Numbers from 128 to 159 are characters of code page 1252, as in HTML.
+    """
+    text = text.replace("\\", " ")
+    text = re.sub(r" ?&?#(\d{2,5});", lambda match: html.unescape(f"&#{match[1]};"), text)
+    for name, character in (("quot", '"'), ("amp", "&"), ("lt", "<"), ("gt", ">"), ("nbsp", " ")):
+        text = re.sub(rf"&{name};| {name};", character, text)
+    return text
+
+
+Cleaner: TypeAlias = Literal["br_to_space", "repair_entities"]
+CLEANERS: dict[Cleaner, Callable[[str], str]] = {"br_to_space": br_to_space, "repair_entities": repair_entities}
+
+
+def single_columns(column: Column) -> tuple[str | int, ...]:
+    """Return the single columns of a value."""
+    return column if isinstance(column, tuple) else (column,)
+
+
+def cleaned(values: Mapping[str, Any], cleaner: Cleaner | None) -> dict[str, Any]:
+    """Return values with texts that the named cleaner has changed; see CLEANERS."""
+    if cleaner is None:
+        return dict(values)
+    clean = CLEANERS[cleaner]
+    return {
+        role: clean(value) if role in ("text_a", "text_b") and isinstance(value, str) else value
+        for role, value in values.items()
+    }

@@ -1,10 +1,11 @@
-"""Tables of columns with names or numbers: tab-separated and comma-separated files."""
+"""Files of columns with names or numbers: tab-separated and comma-separated tables, and a token on each line."""
 
 from __future__ import annotations
 
 import csv
 import io
 import itertools
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +14,29 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from reader.errors import InputError, similar
-from tasks.data.examples import Place
-from tasks.layouts.columns import Columns, cleaned, single_columns
 from tasks.layouts.lines import read_lines, read_text
-from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Role, RowError, Wanted, rows_of
+from tasks.layouts.rows import (
+    AnyRow,
+    BadRow,
+    Cleaner,
+    Columns,
+    OmittedError,
+    Place,
+    Role,
+    Row,
+    RowError,
+    Wanted,
+    cleaned,
+    rows_of,
+    single_columns,
+)
 
 Record: TypeAlias = tuple[Place, list[str] | BadRow]
+DOCUMENT_START = "-DOCSTART-"
 
 
 @dataclass(frozen=True)
-class Table(ABC):
+class Delimited(ABC):
     """Rows of fields.
 
     Attributes:
@@ -33,7 +47,7 @@ class Table(ABC):
         list_separator: the character between the elements of a list value in one field.
         where: keep only rows with these values in these columns (XNLI's official file has 15 languages).
         omit_short_rows: leave out rows with too few fields, as baselines do for QQP, instead of calling them bad.
-        clean: a change of the texts, see columns.CLEANERS.
+        clean: a change of the texts, see rows.CLEANERS.
     """
 
     separator: ClassVar[str]
@@ -43,12 +57,15 @@ class Table(ABC):
     list_separator: str | None = None
     where: Mapping[str | int, str] = field(default_factory=dict)
     omit_short_rows: bool = False
-    clean: str | None = None
+    clean: Cleaner | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError if both `names` and a header name the columns."""
+        """Raise InputError if both `names` and a header name the columns, and for a column 0."""
         if self.names and self.header == "yes":
             raise InputError("names: are those of a file without a header; give header: no, or auto")
+        columns = (each for column in (*self.columns.values(), *self.where) for each in single_columns(column))
+        if any(isinstance(column, int) and column < 1 for column in columns):
+            raise InputError("columns: give names, or numbers counted from 1")
 
     @abstractmethod
     def records(self, path: Path) -> Iterator[Record]:
@@ -103,7 +120,7 @@ class Table(ABC):
 
 
 @dataclass(frozen=True)
-class Tsv(Table):
+class Tsv(Delimited):
     """Tab-separated rows. A quotation mark has no meaning: fields hold single ones."""
 
     separator = "tab"
@@ -115,7 +132,7 @@ class Tsv(Table):
 
 
 @dataclass(frozen=True)
-class Csv(Table):
+class Csv(Delimited):
     """Comma-separated rows, as RFC 4180 describes them (AG News).
 
     A field in double quotes may hold commas, line breaks and doubled quotes.
@@ -190,3 +207,54 @@ def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> st
     if not role.is_list:
         return " ".join(part for part in parts if part)
     return list(parts[: max((i for i, part in enumerate(parts, start=1) if part), default=1)])
+
+
+@dataclass(frozen=True)
+class Conll:
+    """Lines of fields between spaces or tabs; a row is a sentence, and a blank line ends it (CoNLL-2003).
+
+    Document marks (-DOCSTART-) are no sentences.
+
+    Attributes:
+        token_column, tag_column: numbers counted from 1; negative ones count from the last column.
+    """
+
+    token_column: int = 1
+    tag_column: int = -1
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a column 0."""
+        if 0 in (self.token_column, self.tag_column):
+            raise InputError("token_column, tag_column: give numbers counted from 1, or from -1 at the end")
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the sentences of each file."""
+        for path in files:
+            for is_sentence, lines in itertools.groupby(
+                read_lines(path), key=lambda placed: _is_of_sentence(placed[1])
+            ):
+                if is_sentence:
+                    yield self._row(list(lines), wanted.labelled)
+
+    def _row(self, sentence: Sequence[tuple[Place, str | BadRow]], labelled: bool) -> AnyRow:
+        first = sentence[0][0]
+        columns = [self.token_column, *([self.tag_column] if labelled else [])]
+        needed = max(max(column, -column) for column in columns)
+        if labelled and self.tag_column < 0:
+            # The tag comes after the token.
+            needed = max(needed, self.token_column - self.tag_column)
+        tokens: list[list[str]] = []
+        for place, line in sentence:
+            if isinstance(line, BadRow):
+                return BadRow(first, f"a sentence with a bad line {place.line}: {line.reason}")
+            # Not str.split(): a token may be an ideographic space.
+            fields = re.split("[ \t]+", line.strip(" \t"))
+            if len(fields) < needed:
+                reason = f"too few fields in {line[:40]!r}: {len(fields)} instead of at least {needed}"
+                return BadRow(first, f"a sentence with a bad line {place.line}: {reason}")
+            tokens.append([fields[column - (column > 0)] for column in columns])
+        return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
+
+
+def _is_of_sentence(line: str | BadRow) -> bool:
+    return isinstance(line, BadRow) or (bool(line.strip(" \t")) and not line.startswith(DOCUMENT_START))

@@ -1,10 +1,19 @@
-"""All metrics by name."""
+"""All metrics by name.
+
+A metric is a function of the gold values and the predictions that a kind of task makes. There is at least one value,
+sequences have the same rows on both sides, and all values have been checked.
+"""
 
 from __future__ import annotations
 
-from tasks.metrics.chinese_answers import cmrc2018, dureader_robust
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tasks.metrics.answers import cmrc2018, dureader_robust, squad_v1, squad_v2
 from tasks.metrics.entities import cluener, conlleval
 from tasks.metrics.labels_and_scores import (
+    Scores,
     accuracy,
     accuracy_by_id,
     accuracy_f1,
@@ -15,8 +24,58 @@ from tasks.metrics.labels_and_scores import (
     multi_label_f1,
     race,
 )
-from tasks.metrics.metric import Metric
-from tasks.metrics.squad import squad_v1, squad_v2
+
+# Types of `gold` and of `predictions`, in this order, for each kind of input:
+#   labels:        Sequence[label], Sequence[label]; row i of both is the same example
+#   label_sets:    Sequence[tuple[label, ...]], the same; each label once
+#   labels_by_id:  Mapping[id, label], Mapping[id, label]
+#   scores:        Sequence[float], Sequence[float]
+#   texts_by_id:   Mapping[id, Sequence[str]] (the accepted answers), Mapping[id, str]
+#   tag_sequences: Sequence[Sequence[str]], Sequence[Sequence[str]]; one inner sequence per sentence
+#   spans:         Sequence[SpanLabels], Sequence[SpanLabels]; see entities.py
+ValueTypes = Literal["labels", "label_sets", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A way to score predictions.
+
+    Attributes:
+        function: (gold, predictions, **options) -> scores by name. Raises InputError for what it cannot score.
+        kind: the types of `gold` and `predictions`.
+        description: what is computed, and the tasks that use it.
+        main: name of the score that chooses checkpoints.
+        unit: unit of the scores, as the official scorer prints them. Counts have no unit.
+        direction: whether a larger ("max") or a smaller ("min") main score is better.
+        options: names of the keyword arguments that `function` accepts.
+        labels: the labels for which it is defined; empty if it accepts any labels.
+        reported: names of the scores that papers report; empty if that is the main score.
+    """
+
+    function: Callable[..., Scores]
+    kind: ValueTypes
+    description: str
+    main: str
+    unit: Literal["fraction", "percent", "none"] = "fraction"
+    direction: Literal["max", "min"] = "max"
+    options: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name in METRICS (catalog.py)."""
+        return self.function.__name__
+
+    @property
+    def reported_scores(self) -> tuple[str, ...]:
+        """The names of the scores that papers report."""
+        return self.reported or (self.main,)
+
+    def __call__(self, gold: Any, predictions: Any, **options: Any) -> Scores:
+        """Return the scores of some predictions."""
+        return self.function(gold, predictions, **options)
+
 
 METRICS: dict[str, Metric] = {
     metric.name: metric

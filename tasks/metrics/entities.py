@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tasks.data.tag_schemes import comparable, entities_of
-from tasks.metrics.metric import Scores, precision_recall_f1
+from tasks.metrics.labels_and_scores import Scores, precision_recall_f1
+from tasks.metrics.tag_schemes import comparable, entities_of
 
 # CLUENER's own layout: type -> surface -> list of [start, end], in characters, the end inclusive.
 SpanLabels = Mapping[str, Mapping[str, Sequence[Sequence[int]]]]

@@ -12,9 +12,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from reader.errors import InputError
-from tasks.metrics.metric import Scores, precision_recall_f1
 
 Label = str | int
+Scores = dict[str, float]
+
+
+def precision_recall_f1(correct: int, predicted: int, gold: int) -> tuple[float, float, float]:
+    """Return precision, recall and F1 as fractions; a score whose denominator is zero is 0, as in conlleval.
+
+    The order of operations is that of the official scripts for questions: equal to the last bit.
+    """
+    precision = correct / predicted if predicted else 0.0
+    recall = correct / gold if gold else 0.0
+    return precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0
 
 
 def accuracy(gold: Sequence[Label], predictions: Sequence[Label]) -> Scores:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tasks.kinds.task import Task, files
 from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.tables import Tsv
@@ -14,13 +16,14 @@ XNLI_FOLDERS, MULTINLI = ("XNLI-1.0", "XNLI-MT-1.0"), "multinli/multinli.train.z
 PAIRS = {"text_a": "text_a", "text_b": "text_b", "label": "label"}
 TSV_FILES = {name: files(f"{name}.tsv") for name in ("train", "dev", "test")}
 
+classification = partial(Task, language="zh", kind="classification", metric="accuracy")
+# Upstream's task package has DuReader in SQuAD's format; DuReader's own preprocessed files hold the same spans.
+span = partial(Task, language="zh", kind="span", layout=Squad())
+
 CHINESE = (
-    Task(
+    classification(
         name="xnli",
         title="XNLI (zh)",
-        language="zh",
-        kind="classification",
-        metric="accuracy",
         layout=Tsv(PAIRS),
         splits={
             "train": files("train.tsv") | files("multinli.train.zh.tsv", MULTINLI, layout=XNLI_OFFICIAL_TRAIN),
@@ -34,25 +37,19 @@ CHINESE = (
         label_aliases={"contradictory": "contradiction"},
         omitted_labels=("-",),
     ),
-    Task(
+    classification(
         name="lcqmc",
         title="LCQMC",
-        language="zh",
-        kind="classification",
-        metric="accuracy",
         # The original has no header; upstream's copy has.
         layout=Tsv(PAIRS, header="auto", names=("text_a", "text_b", "label")),
         splits={name: files(f"{name}.tsv", f"{name}.txt") for name in ("train", "dev", "test")},
         folders=("lcqmc",),
         labels=("0", "1"),
     ),
-    Task(
+    span(
         name="drcd",
         title="DRCD",
-        language="zh",
-        kind="span",
         metric="cmrc2018",
-        layout=Squad(),
         splits={
             "train": files("DRCD_training.json", "train.json"),
             "dev": files("DRCD_dev.json", "dev.json"),
@@ -60,13 +57,10 @@ CHINESE = (
         },
         folders=("drcd",),
     ),
-    Task(
+    span(
         name="cmrc2018",
         title="CMRC 2018",
-        language="zh",
-        kind="span",
         metric="cmrc2018",
-        layout=Squad(),
         splits={
             "train": files("cmrc2018_train.json", "train.json", "cmrc2018_trial.json"),
             "dev": files("cmrc2018_dev.json", "dev.json"),
@@ -75,13 +69,10 @@ CHINESE = (
         folders=("cmrc2018", "cmrc2018_public", "clue/cmrc2018"),
         submission="json_object",
     ),
-    Task(
+    span(
         name="dureader_robust",
         title="DuReader-robust",
-        language="zh",
-        kind="span",
         metric="dureader_robust",
-        layout=Squad(),
         splits={
             "train": files("train.json"),
             "dev": files("dev.json"),
@@ -90,14 +81,10 @@ CHINESE = (
         folders=("dureader_robust", "dureader_robust-data"),
         submission="squad",
     ),
-    Task(
+    span(
         name="dureader",
         title="DuReader, single document",
-        language="zh",
-        kind="span",
         metric="dureader_robust",
-        # Upstream's task package has it in SQuAD's format; DuReader's own preprocessed files hold the same spans.
-        layout=Squad(),
         splits={
             name: files(f"{name}.json")
             | files((f"{folder}/search.{name}.json", f"{folder}/zhidao.{name}.json"), layout=DuReaderDocuments())
@@ -117,12 +104,9 @@ CHINESE = (
         folders=("msra_ner",),
         labels=("PER", "ORG", "LOC"),
     ),
-    Task(
+    classification(
         name="chnsenticorp",
         title="ChnSentiCorp",
-        language="zh",
-        kind="classification",
-        metric="accuracy",
         layout=Tsv({"text_a": "text_a", "label": "label"}),
         splits=TSV_FILES,
         folders=("chnsenticorp",),

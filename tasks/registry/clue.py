@@ -7,8 +7,8 @@ from typing import Any
 
 from tasks.kinds.task import Split, Task, files
 from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
-from tasks.layouts.columns import Columns
 from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.rows import Columns
 from tasks.registry.glue import NLI_LABELS, SENTENCES
 
 JSON_FILES: Mapping[str, Split] = {

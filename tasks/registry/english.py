@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tasks.kinds.task import Task, files
-from tasks.layouts.conll import Conll
-from tasks.layouts.questions import Race, Squad
-from tasks.layouts.tables import Csv
-from tasks.layouts.text_folders import TextFolders
+from tasks.layouts.folders import Race, TextFolders
+from tasks.layouts.questions import Squad
+from tasks.layouts.tables import Conll, Csv
 
 
 def squad_task(version: str, metric: str, unanswerable: bool) -> Task:
@@ -39,29 +40,25 @@ def race_task(name: str, title: str, levels: tuple[str, ...]) -> Task:
     )
 
 
+classification = partial(Task, language="en", kind="classification", metric="accuracy")
+
 ENGLISH = (
     squad_task("1.1", "squad_v1", unanswerable=False),
     squad_task("2.0", "squad_v2", unanswerable=True),
     race_task("race", "RACE", ("high", "middle")),
     race_task("race_high", "RACE-h", ("high",)),
     race_task("race_middle", "RACE-m", ("middle",)),
-    Task(
+    classification(
         name="imdb",
         title="IMDb",
-        language="en",
-        kind="classification",
-        metric="accuracy",
         layout=TextFolders(classes=("neg", "pos"), clean="br_to_space"),
         splits={"train": files("train"), "test": files("test")},
         folders=("aclImdb", "imdb/aclImdb"),
         labels=("neg", "pos"),
     ),
-    Task(
+    classification(
         name="ag_news",
         title="AG News",
-        language="en",
-        kind="classification",
-        metric="accuracy",
         # Class, title, description. Titles may be empty.
         layout=Csv({"label": 1, "text_a": (2, 3)}, header="no", clean="repair_entities"),
         splits={"train": files("train.csv"), "test": files("test.csv")},

@@ -14,26 +14,26 @@ docs/tasks.md explains all keys, layouts with their options, metrics and values,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+import types
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from reader.errors import InputError, located, similar
+from ernie_gram.config.loading import NAMES_OF_TYPES
+from reader.errors import InputError, located, quoted, similar
 from reader.system.installation import CONF, is_settings_file, settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
 from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
-from tasks.layouts.columns import CLEANERS, Column
-from tasks.layouts.conll import Conll
+from tasks.layouts.folders import Race, TextFolders
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.questions import DuReaderDocuments, Race, Squad
-from tasks.layouts.tables import Csv, Tsv
-from tasks.layouts.text_folders import TextFolders
+from tasks.layouts.questions import DuReaderDocuments, Squad
+from tasks.layouts.rows import Columns
+from tasks.layouts.tables import Conll, Csv, Tsv
 from tasks.registry import task_named
 
-Parser = Callable[[Any, str], Any]
 CONFIG = "--config"
 # Layouts by name. The kinds of tasks say which of them hold their values.
 LAYOUTS: dict[str, type] = {
@@ -50,6 +50,14 @@ LAYOUTS: dict[str, type] = {
     "conll": Conll,
     "cluener": Cluener,
 }
+
+
+# The keys of every task, and the fields of Task that are keys too. The options of the layout are keys as well.
+TASK_KEYS = ("kind", "language", "layout", "files", "unlabelled", "metric", "name")
+FIELDS = (
+    *("title", "labels", "label_aliases", "omitted_labels"),
+    *("score_range", "unanswerable", "empty_texts"),
+)
 
 
 def find_task(name: str) -> Task:
@@ -100,24 +108,25 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
     for name, option in options.items():
         if name not in tree and option.default is option.default_factory is dataclasses.MISSING:
             raise InputError(f"{name}: is missing; the layout {layout_name} needs it")
+    if isinstance(aliases := tree.get("label_aliases"), list):
+        tree = {**tree, "label_aliases": dict(enumerate(aliases))}
+    given = _values(layout_type, tree, options)
     if "columns" in options:
-        _check_roles(kind, _columns(tree["columns"], "columns"))
-    layout = layout_type(**{name: PARSERS[name](tree[name], name) for name in options if name in tree})
-    fields = {name: parse(tree[name], name) for name, parse in FIELDS.items() if name in tree}
+        _check_roles(kind, given["columns"])
+    fields = _values(Task, tree, FIELDS)
     for name in fields:
         kinds = [each.name for each in KINDS.values() if name in each.task_fields]
         if kinds and kind.name not in kinds:
             raise InputError(f"{name}: is for {', '.join(kinds)}, not for {kind.name}; remove it")
     if "metric" not in tree:
         raise InputError("metric: is missing")
-    name = _text(tree.get("name", default_name), "name")
-    defaults = {"name": name, "title": name, "metric": _text(tree["metric"], "metric")}
-    splits = _splits(tree.get("files"), _labels(tree.get("unlabelled", []), "unlabelled"))
-    fields = {**defaults, **fields}
-    return checked(Task(kind=kind.name, language=language, layout=layout, splits=splits, **fields))
+    name = _value(tree.get("name", default_name), str, "name")
+    fields = {"name": name, "title": name, "metric": _value(tree["metric"], str, "metric"), **fields}
+    splits = _splits(tree.get("files"), _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled"))
+    return checked(Task(kind=kind.name, language=language, layout=layout_type(**given), splits=splits, **fields))
 
 
-def _check_roles(kind: type[Kind[Any, Any]], columns: Collection[str]) -> None:
+def _check_roles(kind: type[Kind[Any, Any]], columns: Columns) -> None:
     needed, optional = ([role.name for role in kind.roles if role.needed is needs] for needs in (True, False))
     for role in columns:
         if role not in needed + optional:
@@ -132,15 +141,17 @@ def _check_roles(kind: type[Kind[Any, Any]], columns: Collection[str]) -> None:
 
 def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
     """Return the splits; the value of each is the name of a file, or a list of files that are read together."""
-    if not isinstance(value, dict) or not value:
-        raise InputError("files: expected `train: FILE`, `dev: FILE` and further splits")
+    files: dict[str, str | tuple[str, ...]] = _value(value, Mapping[str, str | tuple[str, ...]], "files")
     for name in unlabelled:
-        if name not in value:
-            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, value)}")
-    return {
-        str(name): Split((Source(_texts(names, f"files.{name}")),), name not in unlabelled, name not in unlabelled)
-        for name, names in value.items()
-    }
+        if name not in files:
+            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, files)}")
+    splits = {}
+    for name, names in files.items():
+        if not names:
+            raise InputError(f"files.{name}: there is no file")
+        source = Source((names,) if isinstance(names, str) else names)
+        splits[name] = Split((source,), labelled=name not in unlabelled, needed=name not in unlabelled)
+    return splits
 
 
 def _one_of(tree: dict[str, Any], key: str, known: Collection[Any]) -> Any:
@@ -152,123 +163,47 @@ def _one_of(tree: dict[str, Any], key: str, known: Collection[Any]) -> Any:
     return value
 
 
-def _expected(key: str, what: str, value: Any) -> InputError:
-    return InputError(f"{key}: expected {what}, found {value!r}")
+def _values(owner: type, tree: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the values of the keys that are fields of a dataclass, as the types of these fields require."""
+    hints = get_type_hints(owner)
+    return {name: _value(tree[name], hints[name], name) for name in names if name in tree}
 
 
-def _text(value: Any, key: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise _expected(key, "a text", value)
-    return value
+def _value(value: Any, hint: Any, key: str) -> Any:
+    """Return a value of YAML as a type requires; raises InputError that names the key.
+
+    A whole number is also a text. Other values that YAML does not read as texts, such as yes, 1.0 and dates, are
+    refused where a text is needed, because their spelling is lost.
+    """
+    for each in sorted(_alternatives(hint), key=lambda each: each is str):
+        kind, inner = get_origin(each) or each, get_args(each)
+        if kind is Literal and (word := ("no", "yes")[value] if isinstance(value, bool) else value) in inner:
+            return word
+        if kind is Mapping and isinstance(value, dict):
+            return {
+                _value(name, inner[0], key): _value(item, inner[1], f"{key}.{name}") for name, item in value.items()
+            }
+        if kind is tuple and isinstance(value, list) and (inner[-1] is ... or len(value) == len(inner)):
+            return tuple(_value(item, inner[0], key) for item in value)
+        if kind is float and type(value) in (int, float):
+            return float(value)
+        if kind in (int, bool) and type(value) is kind:
+            return value
+        if kind is str and type(value) in (int, str) and value != "":
+            return str(value)
+    expected = " or ".join(_words(each) for each in _alternatives(hint) if each is not types.NoneType)
+    raise InputError(f"{key}: expected {expected}, found {quoted(value)}")
 
 
-def _texts(value: Any, key: str) -> tuple[str, ...]:
-    if value == []:
-        raise _expected(key, "a text, or a list of texts", value)
-    return tuple(_text(item, key) for item in (value if isinstance(value, list) else [value]))
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
-def _label(value: Any, key: str) -> str:
-    """Return a label. YAML reads yes, no, true, false, 1.0 and dates as other types, whose spelling is lost."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise _expected(key, "labels; put quotation marks around each", value)
-    if any(character in value for character in "\t\n\r"):
-        raise InputError(
-            f"{key}: the label {value!r} has a tab or a line break, which files of predictions cannot hold"
-        )
-    return value
-
-
-def _labels(value: Any, key: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise _expected(key, "a list [a, b]", value)
-    return tuple(_label(item, key) for item in value)
-
-
-def _label_map(value: Any, key: str) -> dict[str, str]:
-    """Return a map of labels; a list has the labels of the numbers from 0."""
-    value = dict(enumerate(value)) if isinstance(value, list) else value
-    if not isinstance(value, dict):
-        raise _expected(key, "a map {from: to}, or a list of the labels of 0, 1, ...", value)
-    return {_label(name, key): _label(item, key) for name, item in value.items()}
-
-
-def _conditions(value: Any, key: str) -> dict[str | int, str]:
-    if not isinstance(value, dict):
-        raise _expected(key, "a map {column: value}", value)
-    return {_single_column(column, key): _label(item, key) for column, item in value.items()}
-
-
-def _columns(value: Any, key: str) -> dict[str, Column]:
-    if not isinstance(value, dict):
-        raise _expected(key, "a map {value: column}", value)
-    return {str(role): _column(column, f"{key}.{role}") for role, column in value.items()}
-
-
-def _column(value: Any, key: str) -> Column:
-    if isinstance(value, list) and value:
-        return tuple(_single_column(item, key) for item in value)
-    return _single_column(value, key)
-
-
-def _single_column(value: Any, key: str) -> str | int:
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "" or value in range(-10000, 1):
-        raise _expected(key, "the name of a column, or its number counted from 1", value)
-    return value
-
-
-def _number(value: Any, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value == 0:
-        raise _expected(key, "the number of a column, counted from 1, or from -1 at the end", value)
-    return value
-
-
-def _flag(value: Any, key: str) -> bool:
-    if not isinstance(value, bool):
-        raise _expected(key, "true or false", value)
-    return value
-
-
-def _choice(*names: str) -> Parser:
-    """Return a parser of one of these names; YAML reads `yes` and `no` as truth values."""
-
-    def parse(value: Any, key: str) -> str:
-        found = value if not isinstance(value, bool) else "yes" if value else "no"
-        if found not in names:
-            raise _expected(key, f"one of {', '.join(names)}", value)
-        return str(found)
-
-    return parse
-
-
-def _range(value: Any, key: str) -> tuple[float, float]:
-    numbers = [item for item in value if type(item) in (int, float)] if isinstance(value, list) else []
-    if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:
-        raise _expected(key, "two numbers [least, greatest]", value)
-    return float(numbers[0]), float(numbers[1])
-
-
-TASK_KEYS = ("kind", "language", "layout", "files", "unlabelled", "metric", "name")
-FIELDS: dict[str, Parser] = {
-    "title": _text,
-    "labels": _labels,
-    "label_aliases": _label_map,
-    "omitted_labels": _labels,
-    "score_range": _range,
-    "unanswerable": _flag,
-    "empty_texts": _flag,
-}
-PARSERS: dict[str, Parser] = {
-    "columns": _columns,
-    "header": _choice("yes", "no", "auto"),
-    "names": _texts,
-    "list_separator": _text,
-    "where": _conditions,
-    "omit_short_rows": _flag,
-    "clean": _choice(*CLEANERS),
-    "classes": _labels,
-    "token_column": _number,
-    "tag_column": _number,
-}
+def _words(hint: Any) -> str:
+    """Return a type in words."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Literal:
+        return " or ".join(inner)
+    if kind is tuple:
+        return "a list [a, b]" if inner[-1] is ... else f"a list of {len(inner)}"
+    return {Mapping: "a map {key: value}", str: "a text, in quotation marks"}.get(kind) or NAMES_OF_TYPES[kind]

@@ -1,4 +1,8 @@
-"""The plan of a sweep: its pre-trainings, and every fine-tuning of every model on every task."""
+"""The plan of a sweep: its pre-trainings, and every fine-tuning of every model on every task.
+
+A benchmark stands for tasks that are reported together, beside published scores; it is a YAML file, as in
+conf/benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
-from reader.errors import InputError
+from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file
-from tasks.reading.data_option import VARIABLE, data_folder
+from reader.system.untrusted_text import read_yaml
+from tasks.files.official import VARIABLE, available_splits, data_folder
+from tasks.kinds.task import TRAIN
+from tasks.registry import task_named
 from tasks.registry.task_file import find_task
 from tasks.sweeps import finetunings, pretrainings
-from tasks.sweeps.benchmarks import has_files, read_benchmark
 from tasks.sweeps.planned_run import PlannedRun
 from tasks.sweeps.pretrainings import PRETRAIN
 
 PREFIX = f"{PRETRAIN}."
+BENCHMARKS = CONF / "benchmarks"
+# `reported`: published scores, each with `name` of the model, `source`, and `scores` {task: {SPLIT.METRIC: score}}.
+KEYS = ("title", "tasks", "reported")
 # Short options for the settings that sweeps vary most often.
 SHORT = {
     "learning_rates": "optimizer.learning_rate",
@@ -111,6 +120,37 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
     if lost:
         print(f"no files in {data}: {lost}", flush=True)
     return there
+
+
+def read_benchmark(name: str) -> dict[str, Any] | None:
+    """Return the benchmark in a file of conf/benchmarks, or in a YAML file with `tasks`; None for another name.
+
+    Raises InputError that names the file and the key.
+    """
+    path = Path(name) if is_settings_file(name) else BENCHMARKS / f"{name}.yaml"
+    tree = read_yaml(path) if path.is_file() else {}
+    if "tasks" not in tree:
+        return None
+    with located(path):
+        for key in tree:
+            require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
+        is_list = isinstance(tree["tasks"], list) and all(isinstance(task, str) for task in tree["tasks"])
+        require(is_list, "tasks", "expected a list of names of tasks")
+        for column in tree.setdefault("reported", []):
+            is_column = isinstance(column, dict) and column.keys() >= {"name", "source", "scores"}
+            require(
+                is_column, "reported", "expected columns with name, source and scores {task: {split.metric: value}}"
+            )
+        for task in tree["tasks"]:
+            task_named(task)
+    return tree
+
+
+def has_files(name: str, data: Path) -> bool:
+    """Return whether a folder has the training files of a task, and those of at least one other labelled split."""
+    task = task_named(name)
+    splits = available_splits(task, data)
+    return TRAIN in splits and bool({*splits} & {*task.evaluation_splits})
 
 
 def _is_task(name: str) -> bool:

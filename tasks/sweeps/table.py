@@ -23,7 +23,7 @@ def table(records: Sequence[Record], tasks: Sequence[str], reported: Sequence[Ma
 
     Args:
         tasks: names, in order; a task without results has a row too. Tasks of other records come after them.
-        reported: columns of published scores, see benchmarks.py.
+        reported: columns of published scores, see plan.py.
     """
     groups: dict[str, dict[tuple[tuple[str, str], ...], list[Record]]] = {task: {} for task in tasks}
     for record in records:

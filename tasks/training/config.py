@@ -24,7 +24,8 @@ class FinetunePaths:
 
     Attributes:
         model: the model to start from: a model folder of any format, a run, or one of its checkpoints; required.
-        data: the folder with the official files of the task, or the benchmark's folder above it; required.
+        data: the folder with the official files of the task, or the benchmark's folder above it; by default that in the
+            environment variable DATA.
         output: folder of the run, for checkpoints, logs, predictions and result.json; null means output/TASK.
     """
 

@@ -18,15 +18,15 @@ from reader.batches.fields import Batch
 from reader.system.arrays import Float32s
 from reader.system.atomic_files import write_atomically
 from reader.system.progress import progress
-from tasks.data.batches import evaluation_batches
-from tasks.data.features import Features
+from tasks.files.submissions import form_of
 from tasks.kinds.base import Kind, Predictions
+from tasks.kinds.features import Features
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Scores
-from tasks.reading.submissions import form_of
+from tasks.metrics.labels_and_scores import Scores
+from tasks.training.batches import evaluation_batches
+from tasks.training.data import SplitData
 from tasks.training.network import SCORES, TaskNetwork, build_prediction
 from tasks.training.prepare import PREDICTIONS
-from tasks.training.splits import SplitData
 
 # The metric of the loop that chooses the best evaluation.
 SCORE = "score"

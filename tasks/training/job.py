@@ -16,23 +16,23 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch
 from reader.batches.sampler import accumulation_steps
-from tasks.data.batches import rank_batches, training_batches
 from tasks.metrics.catalog import METRICS
+from tasks.training.batches import rank_batches, training_batches
 from tasks.training.evaluation import SCORE, Predictor, TaskEvaluator
 from tasks.training.network import TaskNetwork
-from tasks.training.prepare import Run
+from tasks.training.prepare import Finetuning
 
 EMBEDDING_PARTS = ("_embedding", "pre_encoder_layer_norm", "emb_hidden_mapping")
 LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
 
 
-def network_of(run: Run) -> TaskNetwork:
+def network_of(run: Finetuning) -> TaskNetwork:
     """Return the network of a run."""
     config, parameters = run.encoder, run.model.parameters
     return TaskNetwork(run.kind, config, len(parameters["word_embedding"]), HEAD_TRANSFORM[0] in parameters)
 
 
-def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
+def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) -> Job:
     """Return the job of a checked run."""
     config, model = run.config, run.encoder
     settings = config.optimizer.for_steps(run.max_steps)
@@ -71,7 +71,7 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
     )
 
 
-def start_values(run: Run) -> StartValues:
+def start_values(run: Finetuning) -> StartValues:
     """Return the parameters of the given model.
 
     The output layer is drawn even if the model was fine-tuned before: its classes may be those of another task.

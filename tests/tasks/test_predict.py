@@ -17,7 +17,7 @@ from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.score import main as score
 from tests.support.commands import Done, assert_one_line_error, call, python
-from tests.support.finetuned_runs import INPUT, made_run
+from tests.support.finetuned_runs import INPUT, made_run, set_null_threshold
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write, write_json, write_lines
 
@@ -150,7 +150,7 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     assert [record["answer"] == "" for record in chosen] == [record["na_score"] > middle for record in answers]
     assert [record["start"] is None for record in chosen] == [record["answer"] == "" for record in chosen]
     # The threshold of the run's own dev split.
-    write_json(run / "result.json", {"null_threshold": middle})
+    set_null_threshold(run, middle)
     for model in (run, run / "best"):
         assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
     squad_file(tmp_path / "dev-v2.0.json", context, 5)
@@ -162,12 +162,9 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     # The threshold of the run holds for other data too.
     common = ("--data", tmp_path, "--output", tmp_path / "named.json", "--overwrite")
     for threshold, answered in ((-1e9, 0), (1e9, 5)):
-        write_json(run / "result.json", {"null_threshold": threshold})
+        set_null_threshold(run, threshold)
         assert predict(run, "--split", "dev", *common).returncode == 0
         assert sum(map(bool, json.loads((tmp_path / "named.json").read_text()).values())) == answered
-    # But not with --checkpoint.
-    assert predict(run, "--checkpoint", "best", "--split", "dev", *common).returncode == 0
-    assert not any(json.loads((tmp_path / "named.json").read_text()).values())
 
 
 def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
@@ -233,7 +230,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, m
 def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
     rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.prediction.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
+    monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     # In a folder the file gets its official name.
     lines = write(tmp_path / "rte_input.jsonl", "sentence1\tsentence2\nit\tran\n")
     weights, other = rte / "best" / "model.safetensors", write(tmp_path / "other", "mine")
@@ -252,7 +249,7 @@ def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
 ) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
     squad_file(tmp_path / "dev-v2.0.json", "the cat", 1)
-    monkeypatch.setattr("tasks.prediction.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
+    monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     other = write(tmp_path / "na_prob.json", "mine")
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")
     assert_one_line_error(done, f"{other}: already exists")

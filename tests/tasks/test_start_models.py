@@ -19,7 +19,7 @@ from ernie_gram.formats.registry import read_model, write_model
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.prediction.finetuned import load_finetuned
+from tasks.training.finetuned import load_finetuned
 from tests.support.commands import call
 from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT, given_bert

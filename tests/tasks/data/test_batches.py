@@ -8,7 +8,10 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from tasks.data.batches import (
+from tasks.kinds.base import LABELS
+from tasks.kinds.features import Inputs
+from tasks.kinds.sentences import SentenceFeatures
+from tasks.training.batches import (
     epoch_batches,
     epoch_steps,
     evaluation_batches,
@@ -17,9 +20,6 @@ from tasks.data.batches import (
     rank_batches,
     training_batches,
 )
-from tasks.data.features import Inputs
-from tasks.kinds.base import LABELS
-from tasks.kinds.sentences import SentenceFeatures
 
 SEED = 5
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tasks.data.examples import locate
+from tasks.layouts.rows import locate
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import CharSpan
-from tasks.kinds.span.answers import answer_tokens
-from tasks.kinds.span.example import SpanExample
-from tasks.kinds.span.kind import Span, SpanFeatures
+from tasks.kinds.span import Span, SpanFeatures
+from tasks.kinds.span_answers import SpanExample, answer_tokens
+from tasks.layouts.rows import CharSpan
 
 
 class Unequal(NamedTuple):

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.data import features as features_module
-from tasks.data.examples import CharSpan
-from tasks.data.features import gather_ranges
+from tasks.kinds import features as features_module
 from tasks.kinds.catalog import KINDS, kind_of
+from tasks.kinds.features import gather_ranges
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.span.example import Answer, SpanExample
-from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.span_answers import Answer, SpanExample
+from tasks.kinds.tagging import TaggingExample
+from tasks.layouts.rows import CharSpan
 from tests.support.own_tasks import KNOWN
 from tests.tasks.kinds.tiny import PLACE, tokenizer
 

@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from tasks.data.examples import CharSpan, Place
-from tasks.data.tag_schemes import Entity
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import OmittedError, Reading, RowError
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.span.example import Answer, SpanExample
-from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.span_answers import Answer, SpanExample
+from tasks.kinds.tagging import TaggingExample
 from tasks.kinds.task import Task, files
+from tasks.layouts.folders import Race
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.questions import Race
-from tasks.layouts.rows import Row
+from tasks.layouts.rows import CharSpan, Place, Row
 from tasks.layouts.tables import Tsv
+from tasks.metrics.tag_schemes import Entity
 
 PLACE = Place(Path("t"), 3)
 

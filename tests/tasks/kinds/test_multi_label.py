@@ -14,11 +14,11 @@ import pytest
 
 from reader.errors import InputError
 from tasks.api import FineTuned
+from tasks.files.load import with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings
 from tasks.kinds.task import Task
-from tasks.reading.load import with_labels
 from tasks.registry.task_file import read_task_file
 from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import MOODS

@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from tasks.data.examples import CharSpan
-from tasks.data.features import Features
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.features import Features
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, TOKENS, tokenizer
 

@@ -15,7 +15,7 @@ from tasks.kinds.catalog import KINDS, kind_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
-from tasks.kinds.span.example import SpanExample
+from tasks.kinds.span_answers import SpanExample
 from tasks.registry import TASKS
 from tasks.training.network import TaskNetwork, head_class
 from tests.support.further_cases import only

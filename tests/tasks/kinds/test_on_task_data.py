@@ -20,14 +20,14 @@ import pytest
 from ernie_gram.config.loading import load_config
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tasks.data.features import Features
+from tasks.files.load import load_split, with_labels
+from tasks.files.official import available_splits
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.features import Features
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
-from tasks.kinds.span.kind import Span
+from tasks.kinds.span import Span
 from tasks.metrics.catalog import METRICS
-from tasks.reading.load import load_split, with_labels
-from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT

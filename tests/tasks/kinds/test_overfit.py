@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.data.examples import CharSpan
-from tasks.data.tag_schemes import entities_of, to_iob2
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
-from tasks.kinds.span.example import Answer, SpanExample
-from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.span_answers import Answer, SpanExample
+from tasks.kinds.tagging import TaggingExample
+from tasks.layouts.rows import CharSpan
+from tasks.metrics.tag_schemes import entities_of, to_iob2
 from tests.support.further_cases import FURTHER
 from tests.support.own_tasks import KNOWN
 from tests.tasks.kinds.tiny import PLACE, overfit

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import CharSpan
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
-from tasks.kinds.span.example import Answer, SpanExample
-from tasks.kinds.span.kind import Span, SpanFeatures
+from tasks.kinds.span import Span, SpanFeatures
+from tasks.kinds.span_answers import Answer, SpanExample
+from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
 from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows

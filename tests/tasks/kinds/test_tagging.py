@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.data.tag_schemes import Entity, entities_of, tags_of
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
-from tasks.kinds.tagging.example import TaggingExample
-from tasks.kinds.tagging.kind import TaggingFeatures
+from tasks.kinds.tagging import TaggingExample, TaggingFeatures
+from tasks.metrics.tag_schemes import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_examples import NER, make
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows

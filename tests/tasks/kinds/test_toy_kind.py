@@ -22,7 +22,7 @@ from reader.system.arrays import Float32s
 from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading, score_of
-from tasks.kinds.networks import MASKED_LOGIT, TaskHead, mean_term, output_layer
+from tasks.kinds.networks import MASKED_LOGIT, KindHead, mean_term, output_layer
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
@@ -78,7 +78,7 @@ class Ordinal(SentenceKind):
         return {"grade": answer, **detail}
 
 
-class OrdinalHead(TaskHead):
+class OrdinalHead(KindHead):
     """The greatest of the encoder's outputs over the slots of an input -> linear layer."""
 
     def __init__(self, kind: Ordinal, config: ModelConfig, has_lm_transform: bool) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tasks.kinds.windows import windows_of, windows_of_texts
+from tasks.kinds.tokens import windows_of, windows_of_texts
 
 
 def reference_windows(num_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:

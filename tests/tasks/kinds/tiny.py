@@ -13,9 +13,9 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.data.examples import Place
-from tasks.data.features import Features
 from tasks.kinds.base import Kind, Predictions
+from tasks.kinds.features import Features
+from tasks.layouts.rows import Place
 from tests.support.static_programs import fresh_scope
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.layouts.conll import Conll
 from tasks.layouts.rows import BadRow, Row
+from tasks.layouts.tables import Conll
 from tests.support.task_files import read, values, write
 
 TEXT = """-DOCSTART- -X- O O

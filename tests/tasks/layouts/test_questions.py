@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.questions import DuReaderDocuments, Race, Squad
+from tasks.layouts.folders import Race
+from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.rows import BadRow, OmittedRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
 

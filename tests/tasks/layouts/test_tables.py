@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.columns import br_to_space, repair_entities
-from tasks.layouts.rows import BadRow, Layout, OmittedRow, Row
+from tasks.layouts.rows import BadRow, Layout, OmittedRow, Row, br_to_space, repair_entities
 from tasks.layouts.tables import Csv, Tsv
 from tests.support.task_files import read, values, write
 

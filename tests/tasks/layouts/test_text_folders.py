@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
+from tasks.layouts.folders import TextFolders
 from tasks.layouts.rows import BadRow, Row
-from tasks.layouts.text_folders import TextFolders
 from tests.support.task_files import read, values, write
 
 IMDB = TextFolders(("neg", "pos"), clean="br_to_space")

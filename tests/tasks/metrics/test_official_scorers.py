@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tasks.files.load import load_split, with_labels
+from tasks.files.submissions import read_predictions
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Source, Split
-from tasks.layouts.conll import Conll
+from tasks.layouts.tables import Conll
 from tasks.metrics.catalog import METRICS
-from tasks.reading.load import load_split, with_labels
-from tasks.reading.submissions import read_predictions
 from tasks.registry import TASKS
 from tests.support.task_files import read, write_json
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import Example
+from tasks.files.own_texts import Form, load_texts
+from tasks.kinds.base import Example
 from tasks.kinds.task import Task, files
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.rows import Layout
 from tasks.layouts.tables import Csv, Tsv
-from tasks.prediction.own_texts import Form, load_texts
 from tasks.registry import TASKS
 from tests.support.task_files import write, write_lines
 

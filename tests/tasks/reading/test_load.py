@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
+from tasks.files.load import load_split, with_labels
+from tasks.files.official import available_splits, find_files
 from tasks.kinds.task import Source, Split, Task, files
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.questions import Squad
 from tasks.layouts.tables import Tsv
-from tasks.reading.load import load_split, with_labels
-from tasks.reading.official_files import available_splits, find_files
 from tests.support.task_files import load, write, write_json, write_lines
 
 TASK = Task(
@@ -80,7 +80,7 @@ def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
 def test_files_are_found_in_the_folder_and_in_the_tasks_folders(tmp_path: Path) -> None:
     write(tmp_path / "glue" / "Pairs" / "dev.tsv", GOOD)
     for folder in (tmp_path, tmp_path / "glue", tmp_path / "glue" / "Pairs"):
-        assert find_files(TASK, folder, "dev").files[0].samefile(tmp_path / "glue" / "Pairs" / "dev.tsv")
+        assert find_files(TASK, folder, "dev")[0][0].samefile(tmp_path / "glue" / "Pairs" / "dev.tsv")
         assert available_splits(TASK, folder) == ["dev"]
 
 

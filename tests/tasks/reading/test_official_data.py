@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.kinds.span.example import SpanExample
+from tasks.kinds.span_answers import SpanExample
 from tasks.registry import TASKS
 from tests.support.task_files import load
 

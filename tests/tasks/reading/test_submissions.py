@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from tasks.files.load import load_split, with_labels
+from tasks.files.submissions import form_of, read_predictions, submission_files
 from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
-from tasks.metrics.metric import Scores
-from tasks.reading.load import load_split, with_labels
-from tasks.reading.submissions import form_of, read_predictions, submission_files
+from tasks.metrics.labels_and_scores import Scores
 from tasks.registry import TASKS
 from tasks.registry.task_file import read_task_file
 from tasks.score import main

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tasks.files.official import available_splits
 from tasks.kinds.task import Task
-from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS, task_named
 from tests.support.task_files import load, write, write_json
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +10,9 @@ import pytest
 from reader.errors import InputError
 from tasks.kinds.catalog import checked
 from tasks.kinds.task import Source, Split, Task
-from tasks.layouts.conll import Conll
-from tasks.layouts.tables import Tsv
+from tasks.layouts.tables import Conll, Tsv
 from tasks.registry import TASKS
-from tasks.registry.task_file import LAYOUTS, PARSERS, find_task, read_task_file
+from tasks.registry.task_file import find_task, read_task_file
 from tests.support.task_files import write
 
 REVIEWS = """
@@ -82,11 +80,6 @@ def test_options_of_tsv_are_read_with_their_types(tmp_path: Path) -> None:
     )
 
 
-def test_every_option_of_every_layout_can_be_set() -> None:
-    for layout_type in LAYOUTS.values():
-        assert {field.name for field in dataclasses.fields(layout_type)} <= set(PARSERS), layout_type
-
-
 def test_questions_without_answer_need_the_metric_for_them() -> None:
     with pytest.raises(InputError, match="metric: squad_v1"):
         checked(replace(TASKS["squad2"], metric="squad_v1"))
@@ -116,7 +109,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("columns: {text_a: review, label: stars}", "", "columns: is missing"),
         ("text_a: review", "text: review", "columns: 'text' .*did you mean text_b"),
         ("text_a: review, ", "", "columns: text_a is missing"),
-        ("review", "0", "columns.text_a: .* 0"),
+        ("review", "0", "columns: "),
         ("review", "true", "columns.text_a: "),
         ("{text_a: review, label: stars}", "[a]", "columns: expected a map"),
         ("train: train.tsv, ", "", "files: .*'train'"),
@@ -124,7 +117,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         (", dev:", ", dev/x:", "files: 'dev/x'"),
         (", dev:", ", '..':", "files: '..'"),
         ("[test]", "[tset]", "unlabelled: .*'tset' .*did you mean test"),
-        ("[a.tsv, b.tsv]", "3", "files.dev: .*3"),
+        ("[a.tsv, b.tsv]", "yes", "files.dev: .*True"),
         ("[a.tsv, b.tsv]", "[]", "files.dev: "),
         ("metric:", "labels: [yes, no]\nmetric:", "labels: .*True"),
         ("metric:", 'labels: ["a\\tb", c]\nmetric:', "labels: .*tab"),
@@ -132,7 +125,6 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("metric:", "labels: a\nmetric:", "labels: expected a list"),
         ("metric:", "labels: []\nmetric:", "labels: there are none"),
         ("metric:", "names: [review, stars]\nmetric:", "names: .*header: no"),
-        ("metric:", "header: no\nnames: []\nmetric:", "names: "),
         ("metric:", "header: maybe\nmetric:", "header: .*'maybe'"),
         ("metric:", "clean: soap\nmetric:", "clean: .*'soap'"),
         ("metric:", "unanswerable: 1\nmetric:", "unanswerable: .*1"),

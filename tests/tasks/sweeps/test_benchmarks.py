@@ -9,7 +9,7 @@ import pytest
 from reader.errors import InputError
 from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
-from tasks.sweeps.benchmarks import BENCHMARKS, read_benchmark
+from tasks.sweeps.plan import BENCHMARKS, read_benchmark
 from tests.support.task_files import write
 
 

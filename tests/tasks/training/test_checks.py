@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tasks.data.examples import Place
-from tasks.data.tag_schemes import Entity
-from tasks.kinds.tagging.example import TaggingExample
-from tasks.kinds.tagging.kind import span_labels
-from tasks.training.checks import distinct_values, equal_gold_values, equal_predictions
+from tasks.kinds.tagging import TaggingExample, span_labels
+from tasks.layouts.rows import Place
+from tasks.metrics.tag_schemes import Entity
+from tasks.training.warnings import distinct_values, equal_gold_values, equal_predictions
 
 
 def entities(text: str, *types: str) -> object:

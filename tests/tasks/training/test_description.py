@@ -11,7 +11,7 @@ import pytest
 from reader.errors import InputError
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS
-from tasks.training.description import Description, read_description, write_description
+from tasks.training.finetuned import TaskDescription, read_description, write_description
 
 TASK_FILE = """
 kind: classification
@@ -55,5 +55,5 @@ def test_deep_nesting_is_told_with_the_name_of_the_file(tmp_path: Path, name: st
 
 
 def test_the_file_of_an_earlier_custom_task_does_not_stay(tmp_path: Path) -> None:
-    write_description(run_with(tmp_path), Description(TASKS["sst2"], KindSettings(), "char", "float32"), None)
+    write_description(run_with(tmp_path), TaskDescription(TASKS["sst2"], KindSettings(), "char", "float32"), None)
     assert read_description(tmp_path).task == TASKS["sst2"]

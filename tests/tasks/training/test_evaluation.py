@@ -12,17 +12,16 @@ import pytest
 
 from ernie_gram.distributed.world import World
 from reader.errors import InputError
-from tasks.data.tag_schemes import entities_of
+from tasks.files.load import Report
 from tasks.kinds.base import Float32s
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.span.kind import SpanFeatures
-from tasks.kinds.tagging.example import TaggingExample
-from tasks.reading.load import Report
+from tasks.kinds.span import SpanFeatures
+from tasks.kinds.tagging import TaggingExample
+from tasks.metrics.tag_schemes import entities_of
 from tasks.registry import TASKS
-from tasks.training.checks import selection_metric
 from tasks.training.config import EvaluationConfig, FinetuneConfig
-from tasks.training.splits import SplitData
+from tasks.training.data import SplitData, selection_metric
 from tests.tasks.kinds.test_span import example_of, span_kind
 from tests.tasks.kinds.tiny import PLACE, tokenizer
 

@@ -14,7 +14,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model
 from ernie_gram.run import checkpoint
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import Run, prepare
+from tasks.training.prepare import Finetuning, prepare
 from tests.support.tiny_task import options
 
 # L = 2. Independent of the code: which parameters BERT's papers and ours put where.
@@ -24,7 +24,7 @@ HEADS = {"cls_out_w", "cls_out_b", "cls_mrc_out_w", "cls_seq_label_out_b", "pool
 HEADS |= {"mask_lm_trans_fc.w_0", "mask_lm_trans_layer_norm_scale"}
 
 
-def run_of(tiny_task: Path, output: Path, *more: str) -> Run:
+def run_of(tiny_task: Path, output: Path, *more: str) -> Finetuning:
     config, _ = load_config(FinetuneConfig, options(tiny_task, output, *more))
     return prepare(config)
 

@@ -12,16 +12,16 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from tasks.data.examples import Example
-from tasks.data.tag_schemes import Entity
+from tasks.files.load import Report
+from tasks.kinds.base import Example
 from tasks.kinds.classification import Classification
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.tagging.example import TaggingExample
-from tasks.kinds.tagging.kind import Tagging
+from tasks.kinds.tagging import Tagging, TaggingExample
 from tasks.layouts.rows import BadRow
-from tasks.reading.load import Report
+from tasks.metrics.tag_schemes import Entity
 from tasks.registry.task_file import find_task
-from tasks.training.splits import SplitData, evaluated_splits, spread_evenly, unseen_labels
+from tasks.training.data import SplitData, evaluated_splits, spread_evenly
+from tasks.training.warnings import unseen_labels
 from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 

@@ -14,7 +14,7 @@ from reader.batches.fields import Batch
 from reader.batches.prefetch import prefetched
 from reader.batches.sampler import rank_share
 from reader.system.arrays import Int64s
-from tasks.data.features import Features
+from tasks.kinds.features import Features
 
 
 def epoch_steps(num_samples: int, batch_size: int) -> int:

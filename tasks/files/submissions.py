@@ -26,16 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError, counted
-from tasks.data.examples import Example, Place, json_id
-from tasks.kinds.base import Kind, Predictions
+from tasks.kinds.base import Example, Kind, Predictions, json_id
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
-from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.lines import read_json
-from tasks.layouts.rows import Layout, OmittedError, Role, Row, RowError, Wanted
-from tasks.layouts.tables import Tsv
+from tasks.layouts.rows import Layout, OmittedError, Place, Role, Row, RowError, Wanted
+from tasks.layouts.tables import Conll, Tsv
 from tasks.registry.clue import TEST_1_0
 
 NA_PROB = "na_prob.json"

@@ -1,29 +1,115 @@
-"""A fine-tuned model: its task, its settings, its tokenizer, its parameters. Nothing here imports Paddle."""
+"""A fine-tuned model: its task, its settings, its tokenizer, its parameters. Nothing here imports Paddle.
+
+What it was trained for is in task.json in its run's folder, for prediction and export; the file of a custom task is
+kept beside it, as task.yaml.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
+from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, load_description
-from ernie_gram.run.run_folder import RESULT
-from reader.errors import InputError
-from reader.system.untrusted_text import json_value, limited_text
+from reader.errors import InputError, located
+from reader.system.atomic_files import write_atomically
+from reader.system.untrusted_text import read_json
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tasks.data.examples import Example
-from tasks.data.features import Features
-from tasks.kinds.base import Kind
+from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.features import Features
+from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
-from tasks.training.description import Description, described_folder, read_description
-from tasks.training.prepare import NULL_THRESHOLD
+from tasks.registry import TASKS
+from tasks.registry.task_file import read_task_file
+
+FILE_NAME, TASK_FILE = "task.json", "task.yaml"
+
+
+@dataclass(frozen=True)
+class TaskDescription:
+    """A task and how a model solves it.
+
+    Attributes:
+        task: with its labels, in the order of the model's classes.
+        settings: the settings of the kind of task.
+        segmenter: the segmenter of the tokenizer (see reader/tokenization/tokenizer.py).
+        precision: the precision of matrix products.
+    """
+
+    task: Task
+    settings: KindSettings
+    segmenter: str
+    precision: str
+
+
+def as_json(description: TaskDescription) -> str:
+    """Return the content of task.json."""
+    task = description.task
+    content = {
+        "task": task.name,
+        "title": task.title,
+        "language": task.language,
+        "kind": task.kind,
+        "metric": task.metric,
+        "labels": task.labels,
+        "settings": asdict(description.settings),
+        "segmenter": description.segmenter,
+        "precision": description.precision,
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_description(folder: Path, description: TaskDescription, task_file: Path | None) -> None:
+    """Write task.json, and a copy of the file of a custom task, into the folder of a run."""
+    if task_file is None:
+        (folder / TASK_FILE).unlink(missing_ok=True)
+    else:
+        write_atomically(folder / TASK_FILE, task_file.read_bytes())
+    write_atomically(folder / FILE_NAME, as_json(description))
+
+
+def described_folder(path: Path) -> Path:
+    """Return the folder with task.json: `path`, a run's folder, or the one above, if `path` is a checkpoint.
+
+    Raises InputError if there is none.
+    """
+    folder = next((each for each in (path, path.resolve().parent) if (each / FILE_NAME).is_file()), None)
+    if folder is None:
+        raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder")
+    return folder
+
+
+def read_description(path: Path) -> TaskDescription:
+    """Return the description of a fine-tuned model; `path` is a run's folder, or a checkpoint in it.
+
+    Raises InputError that names the file if it is missing or damaged.
+    """
+    folder = described_folder(path)
+    source = folder / FILE_NAME
+    own = folder / TASK_FILE
+    try:
+        content = read_json(source)
+        name, labels = content["task"], content["labels"]
+        settings, segmenter, precision = content["settings"], content["segmenter"], content["precision"]
+        task = read_task_file(own) if own.is_file() else TASKS.get(name)
+        if task is None:
+            raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
+        named = {"name": name, "title": content["title"]} if own.is_file() else {}
+        with located(source):
+            task = replace(task, labels=None if labels is None else tuple(labels), **named)
+        return TaskDescription(task, config_from_tree(KindSettings, settings, str(source)), segmenter, precision)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{source}: damaged: {error}") from error
+
 
 # The value of `outputs` in the description of an exported program (see ernie_gram/inference/description.py).
 TASK_SCORES = "task_scores"
@@ -43,7 +129,7 @@ class LoadedModel:
     """
 
     source: Path
-    description: Description
+    description: TaskDescription
     tokenizer: Tokenizer
     model: Model | None
 
@@ -54,13 +140,19 @@ class LoadedModel:
 
     @property
     def notes(self) -> list[str]:
-        """What was changed or passed over while reading, one line each, with the folder's name."""
-        return [f"{self.source}: {note}" for note in self.model.notes] if self.model else []
+        """What was changed, passed over or not found while reading, one line each, with the folder's name."""
+        notes = [*self.model.notes] if self.model else []
+        if self.task.unanswerable and self.description.settings.span.null_threshold is None:
+            notes.append('has no threshold for "no answer", because its training has not ended: 0 is used')
+        return [f"{self.source}: {note}" for note in notes]
 
     @property
     def kind(self) -> Kind[Any, Any]:
-        """The kind of the task."""
-        return kind_of(self.task, self.description.settings)
+        """The kind of the task. Without a threshold for "no answer", it takes 0."""
+        settings = self.description.settings
+        if settings.span.null_threshold is None:
+            settings = settings.with_null_threshold(0.0)
+        return kind_of(self.task, settings)
 
     def encode(self, examples: Sequence[Example]) -> Features:
         """Return the features of examples, for prediction."""
@@ -118,26 +210,3 @@ def _checkpoint_of(run: Path, checkpoint: Path) -> Path:
     if found.resolve().parent != folder.resolve():
         raise InputError(f"--checkpoint: {checkpoint} is not a checkpoint of {run}; give one that is in its folder")
     return found
-
-
-def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[str], None]) -> LoadedModel:
-    """Return a model with the threshold for "no answer" of its run, unless it has one or needs none.
-
-    Args:
-        run: the run's folder, or a checkpoint in it. The threshold is that of the run's chosen model, chosen on its
-            first dev split. If the run has no result, it is 0, and `warn` is called with a line.
-    """
-    if not finetuned.task.unanswerable or finetuned.description.settings.span.null_threshold is not None:
-        return finetuned
-    threshold = null_threshold_of(run)
-    if threshold is None:
-        warn(f'{run}: no {RESULT} with a threshold for "no answer": 0 is used')
-    return finetuned.with_null_threshold(threshold or 0.0)
-
-
-def null_threshold_of(run: Path) -> float | None:
-    """Return the threshold for "no answer" in the result of a run; None without one."""
-    try:
-        return float(json_value(limited_text(described_folder(run) / RESULT))[NULL_THRESHOLD])
-    except (InputError, OSError, ValueError, KeyError, TypeError):
-        return None

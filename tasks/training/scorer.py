@@ -16,9 +16,9 @@ from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches.fields import Batch
 from reader.system.arrays import Float32s
-from tasks.data.features import Features
-from tasks.prediction.finetuned import LoadedModel
+from tasks.kinds.features import Features
 from tasks.training.evaluation import batch_scores
+from tasks.training.finetuned import LoadedModel
 from tasks.training.network import TaskNetwork, build_prediction
 
 

@@ -1,10 +1,12 @@
-"""Find the official files of a split in the folder that the user gives."""
+"""The official files of a task: the options that give their folder, and the files of a split in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import argparse
+import hashlib
+import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from ernie_gram.config.checks import require
 from reader.errors import InputError, similar
@@ -12,12 +14,9 @@ from reader.system.atomic_files import sha256_of
 from tasks.kinds.task import Split, Task
 from tasks.layouts.rows import Layout
 
-
-class Found(NamedTuple):
-    """Files of a split, and the layout that reads them."""
-
-    files: tuple[Path, ...]
-    layout: Layout
+VARIABLE = "DATA"
+FILES = "folder with the official files of a task, or the benchmark's folder above it"
+MEANING = f"{FILES} (default: {VARIABLE})"
 
 
 def split_named(task: Task, name: str) -> Split:
@@ -30,13 +29,16 @@ def split_named(task: Task, name: str) -> Split:
 
 def labelled_split(task: Task, name: str | None) -> str:
     """Return the name of a split with labels, by default the first dev split; raises InputError if it has none."""
-    chosen, known = name or task.tuning_split or "", task.evaluation_splits
+    known = task.evaluation_splits
+    chosen = name or min(known, key=lambda each: not each.startswith("dev"), default="")
     require(chosen in known, "--split", f"must be one of: {', '.join(known) or 'the task has none'}")
     return chosen
 
 
-def find_files(task: Task, folder: Path, split: str) -> Found:
-    """Return the files of a split, which are searched for in `folder` and in the task's own folders below it.
+def find_files(task: Task, folder: Path, split: str) -> tuple[tuple[Path, ...], Layout]:
+    """Return the files of a split, and the layout that reads them.
+
+    They are searched for in `folder` and in the task's own folders below it.
 
     Raises InputError that names the folders and the official names if no source of the split is complete.
     """
@@ -48,7 +50,7 @@ def find_files(task: Task, folder: Path, split: str) -> Found:
             paths = tuple(place / name for name in source.files)
             missing = [path for path in paths if not path.exists()]
             if not missing:
-                return Found(paths, source.layout or task.layout)
+                return paths, source.layout or task.layout
             if len(missing) < len(paths):
                 incomplete.append(f"{missing[0]} is missing beside {paths[0].name}")
     if not folder.is_dir():
@@ -59,14 +61,14 @@ def find_files(task: Task, folder: Path, split: str) -> Found:
     raise InputError(f"{folder}: no files of the split {split!r} of {task.title}; looked for {names}{also}{found}")
 
 
-def file_digests(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Yield the SHA-256 of each file, and of each text in a folder, with the text's path in the folder or else "".
-
-    The folder of a text may be its label.
-    """
+def digest_of_files(files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the contents of some files, and of the texts in folders, whose folders may be labels."""
+    digest = hashlib.sha256()
     for path in files:
         for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
-            yield str(file.relative_to(path)) if path.is_dir() else "", sha256_of(file)
+            inside = str(file.relative_to(path)) if path.is_dir() else ""
+            digest.update(f"{inside} {sha256_of(file)}\n".encode())
+    return digest.hexdigest()
 
 
 def available_splits(task: Task, folder: Path) -> list[str]:
@@ -82,3 +84,26 @@ def available_splits(task: Task, folder: Path) -> list[str]:
         return True
 
     return [split for split in task.splits if is_there(split)]
+
+
+def add_data_option(parser: argparse.ArgumentParser, is_required: bool = False) -> None:
+    """Add --data. Its default is the environment variable DATA; if `is_required`, one of them must be given."""
+    folder = data_folder()
+    required = is_required and folder is None
+    parser.add_argument("--data", type=Path, default=folder, required=required, metavar="FOLDER", help=MEANING)
+
+
+def add_bad_row_option(parser: argparse.ArgumentParser) -> None:
+    """Add --on_bad_row."""
+    parser.add_argument(
+        "--on_bad_row",
+        choices=("error", "skip"),
+        default="error",
+        help="stop at the first bad row, or leave bad rows out and list them (%(default)s)",
+    )
+
+
+def data_folder() -> Path | None:
+    """Return the folder that the environment variable DATA names; None if it is not set."""
+    text = os.environ.get(VARIABLE)
+    return Path(text) if text else None

@@ -10,12 +10,12 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from reader.errors import InputError, counted
 from reader.system.progress import progress
-from tasks.data.examples import Example, Place
+from tasks.files.official import find_files, split_named
+from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import TRAIN, Task
-from tasks.layouts.rows import BadRow, OmittedRow, Row, made
-from tasks.reading.official_files import find_files, split_named
+from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Place, Row, made
 
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
@@ -78,24 +78,38 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """
     if split != TRAIN:
         task = with_labels(task, folder, on_bad_row)
-    labelled, own = split_named(task, split).labelled, split_named(task, split).own
-    found = find_files(task, folder, split)
-    reading = Reading(task, labelled=labelled, training=split == TRAIN, own=own)
-    examples: list[Example] = []
+    reading = Reading(task, labelled=split_named(task, split).labelled, training=split == TRAIN)
+    files, layout = find_files(task, folder, split)
+    rows = layout.rows(files, KINDS[task.kind].wanted(reading.labelled))
+    return read_rows(rows, files, split, reading, on_bad_row)
+
+
+def read_rows(
+    rows: Iterable[AnyRow], files: tuple[Path, ...], split: str, reading: Reading, on_bad_row: OnBadRow | None
+) -> Examples:
+    """Return the examples of rows, and the account of them; raises InputError as `load_split` does.
+
+    Args:
+        files: what the rows come from, for the account.
+        split: the name of the split, for the account.
+        reading: what is known of the rows; its task must have its labels unless a model is trained on them.
+        on_bad_row: None is "error" without advice on options.
+    """
+    task, examples = reading.task, list[Example]()
     omitted: list[OmittedRow] = []
     bad: list[BadRow] = []
     notes = Counter[str]()
     first_places: dict[str, Place] = {}
-    rows, read_example = 0, KINDS[task.kind].read_example
-    with progress(f"reading {found.files[0]}", unit=" rows") as bar:
-        for row in found.layout.rows(found.files, KINDS[task.kind].wanted(labelled)):
+    count, read_example = 0, KINDS[task.kind].read_example
+    with progress(f"reading {files[0]}", unit=" rows") as bar:
+        for row in rows:
             reading.notes.clear()
             made_row: Example | BadRow | OmittedRow
-            made_row = made(row.place, read_example, row, str(rows), reading) if isinstance(row, Row) else row
-            rows += 1
+            made_row = made(row.place, read_example, row, str(count), reading) if isinstance(row, Row) else row
+            count += 1
             bar.update(1)
             # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
-            if split != TRAIN and not isinstance(made_row, (BadRow, OmittedRow)):
+            if not reading.training and not isinstance(made_row, (BadRow, OmittedRow)):
                 earlier = first_places.setdefault(made_row.id, made_row.place)
                 if earlier is not made_row.place:
                     made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
@@ -104,15 +118,15 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
             elif not isinstance(made_row, BadRow):
                 examples.append(made_row)
                 notes.update(reading.notes)
-            elif on_bad_row == "error":
-                place, reason = made_row
-                raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
-            else:
+            elif on_bad_row == "skip":
                 bad.append(made_row)
-    report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(notes))
+            else:
+                advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
+                raise InputError(f"{made_row.place}: {made_row.reason}{advice}")
+    report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(notes))
     if not examples:
         first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
-        raise InputError(f"{found.files[0]}: no example of {task.title} in {counted(rows, 'row')}{first}")
+        raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")
     return Examples(examples, report)
 
 

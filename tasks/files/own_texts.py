@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -10,15 +10,16 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from reader.errors import InputError
 from reader.tokenization.given_texts import column_names
+from tasks.files.load import Examples, OnBadRow, read_rows
+from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS
-from tasks.kinds.task import TRAIN, Source, Split, Task
+from tasks.kinds.checked_values import Reading
+from tasks.kinds.task import Task
 from tasks.layouts.clue import Chid, CluewscMarked
-from tasks.layouts.columns import single_columns
-from tasks.layouts.json_lines import JsonLines, TextOrTokens
+from tasks.layouts.json_lines import JsonLines, ObjectLines, TextOrTokens
 from tasks.layouts.lines import UnreadableError
-from tasks.layouts.rows import Layout, RowError, Wanted
-from tasks.layouts.tables import Table, Tsv
-from tasks.reading.load import Examples, OnBadRow, load_split
+from tasks.layouts.rows import AnyRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
+from tasks.layouts.tables import Delimited, Tsv
 from tasks.registry.task_file import LAYOUTS
 
 Form: TypeAlias = Literal["task", "lines", "json"]
@@ -53,9 +54,8 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
         raise InputError(f"{path}: no such file or folder")
     values = plain_values(task)
     layout = task_layout(task) if form == "task" else plain_layout(task, values, form)
-    splits = {TRAIN: task.splits[TRAIN], SPLIT: Split((Source((path.name,), layout),), labelled=False, own=True)}
     try:
-        loaded = load_split(replace(task, splits=splits, folders=()), path.parent, SPLIT, on_bad_row)
+        loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
         _check_separated(loaded, task, layout, path)
     except UnreadableError:
         raise
@@ -65,19 +65,31 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     return loaded
 
 
+def examples_of(task: Task, records: Iterable[tuple[Place, Mapping[str, Any]]]) -> list[Example]:
+    """Return values by name, as an object of JSON lines has them, as examples; raises InputError with the place."""
+    layout, wanted = plain_layout(task, plain_values(task), "json"), KINDS[task.kind].wanted(labelled=False)
+    assert isinstance(layout, ObjectLines)
+    rows = rows_of(records, lambda record: layout.values(record, wanted))
+    return _read(rows, Path(SPLIT), task, None).examples
+
+
+def _read(rows: Iterable[AnyRow], path: Path, task: Task, on_bad_row: OnBadRow | None) -> Examples:
+    return read_rows(rows, (path,), SPLIT, Reading(task, labelled=False, training=False, own=True), on_bad_row)
+
+
 def task_layout(task: Task) -> Layout:
     """Return the layout of the task's files without gold values. A column or key `id`, if there is one, has the IDs."""
     sources = (source for name in task.submission_splits for source in task.splits[name].sources)
     layout = next((source.layout for source in sources if source.layout), task.layout)
-    if isinstance(layout, Table):
+    if isinstance(layout, Delimited):
         # A short row of the user's is a bad row, which is named.
         layout = replace(layout, omit_short_rows=False)
-    if isinstance(layout, JsonLines) or (isinstance(layout, Table) and _has_names(layout)):
+    if isinstance(layout, JsonLines) or (isinstance(layout, Delimited) and _has_names(layout)):
         return replace(layout, columns={"id": "id", **layout.columns})
     return layout
 
 
-def _has_names(layout: Table) -> bool:
+def _has_names(layout: Delimited) -> bool:
     """Return whether the columns of a table may have names."""
     columns = chain.from_iterable(map(single_columns, layout.columns.values()))
     is_named = any(isinstance(column, str) for column in columns)
@@ -119,7 +131,7 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
         raise InputError(
             f"--layout: {form} cannot mark a blank or a pronoun; {task.title} needs the form of its own files"
         )
-    clean: str | None = getattr(task.layout, "clean", None)
+    clean: Cleaner | None = getattr(task.layout, "clean", None)
     kind = KINDS[task.kind]
     if form == "json":
         return TextOrTokens() if kind.splits_texts else OwnObjects({name: name for name in ("id", *values)}, clean)

@@ -1,4 +1,4 @@
-"""Span extraction: inputs and predictions.
+"""Span extraction: a question and a context -> the part of the context that answers the question, or none.
 
 Inputs: [CLS] question [SEP] window of the context [SEP].
 
@@ -16,18 +16,16 @@ import numpy as np
 from ernie_gram.config.checks import require
 from reader.batches.fields import SLOTS, Batch, Field
 from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
-from tasks.data.features import Features
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
+from tasks.kinds.features import Features
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.span.answers import answer_tokens, best_spans
-from tasks.kinds.span.example import SpanExample, read_example
+from tasks.kinds.span_answers import SpanExample, answer_tokens, best_spans, read_example
 from tasks.kinds.task import Task
-from tasks.kinds.token_table import Ranges, TokenTable, tokenize_texts
-from tasks.kinds.windows import Windows, windows_of_texts
+from tasks.kinds.tokens import Ranges, TokenTable, Windows, tokenize_texts, windows_of_texts
 from tasks.layouts.rows import ID, Role
+from tasks.metrics.answers import squad_v2
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.squad import squad_v2
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Encoding, Tokenizer

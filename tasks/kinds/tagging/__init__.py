@@ -1,1 +1,0 @@
-"""Tagging: words or characters -> a tag for each of them."""

@@ -1,1 +1,0 @@
-"""Predictions with a fine-tuned model, for official splits and for texts of the user."""

@@ -1,0 +1,242 @@
+"""The data of a task as a fine-tuning uses them: read, encoded, counted, and checked against model and settings."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.config.checks import require
+from ernie_gram.formats.model import Model
+from reader.errors import InputError, counted, located
+from reader.system.arrays import Float32s
+from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.vocabulary import unknown_share
+from tasks.files.load import Report, labelled_by, load_split
+from tasks.files.official import available_splits, digest_of_files
+from tasks.kinds.base import Example, Kind
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.features import Features
+from tasks.kinds.task import TRAIN, Task
+from tasks.metrics.catalog import METRICS
+from tasks.metrics.labels_and_scores import Scores
+from tasks.training.batches import epoch_steps
+from tasks.training.config import FinetuneConfig
+
+# Bad rows that are listed on the console; all are in the run's folder.
+MAX_LISTED = 10
+# A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
+CLOSE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class SplitData:
+    """A split that was read and encoded.
+
+    Attributes:
+        name: the name of the split.
+        examples: in the order of the files.
+        features: the features of the examples.
+        report: how many rows were read, left out and skipped.
+        unknown: the share of [UNK] in the tokens of the texts.
+        seconds: wall time of reading, and of encoding.
+    """
+
+    name: str
+    examples: list[Example]
+    features: Features
+    report: Report
+    unknown: float = 0.0
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the contents of the split's files."""
+        return digest_of_files(self.report.files)
+
+    def describe(self) -> list[str]:
+        """Return lines with the number of rows, of examples and of samples, the time, and the unusual rows."""
+        report, features = self.report, self.features
+        skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
+        omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
+        changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
+        kept = f"{len(self.examples):,} of " if len(self.examples) < report.examples else ""
+        read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}{omitted}{skipped}"
+        reading, encoding = self.seconds
+        speed = len(self.examples) / max(encoding, 1e-9)
+        return [
+            f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
+            f"{counted(len(features.inputs), 'input')} with "
+            f"{features.inputs.lengths.mean():.0f} tokens on average, {self.unknown:.2%} [UNK]{changed}",
+            f"         read in {reading:.1f} s, encoded in {encoding:.1f} s ({speed:,.0f} examples/s)",
+            *report.lines(MAX_LISTED)[1:],
+        ]
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """The data of a task, read and encoded.
+
+    Attributes:
+        kind: the kind of the task, for this task.
+        train: the training data.
+        dev: the splits that are evaluated during training; the first one chooses the best evaluation.
+        final: the other labelled splits, which are evaluated at the end.
+        metric: the score that chooses the best evaluation.
+    """
+
+    kind: Kind[Any, Any]
+    train: SplitData
+    dev: tuple[SplitData, ...]
+    final: tuple[SplitData, ...]
+    metric: str
+
+    @property
+    def task(self) -> Task:
+        """The task, with its labels."""
+        return self.kind.task
+
+    @property
+    def evaluated(self) -> tuple[SplitData, ...]:
+        """The labelled splits other than the training data."""
+        return (*self.dev, *self.final)
+
+    @property
+    def splits(self) -> tuple[SplitData, ...]:
+        """All splits."""
+        return (self.train, *self.evaluated)
+
+
+def read_data(config: FinetuneConfig, task: Task, model: Model, tokenizer: Tokenizer, world_size: int) -> TaskData:
+    """Read and encode the labelled splits, and check that the model and the settings suit them.
+
+    Raises InputError that names file and line as `load_split` does.
+    """
+    folder, splits = Path(config.paths.data), dict[str, SplitData]()
+    during, at_end = evaluated_splits(task, folder)
+    for name in (TRAIN, *during, *at_end):
+        began = time.monotonic()
+        examples, report = load_split(task, folder, name, config.on_bad_row)
+        if name == TRAIN:
+            task = labelled_by(task, examples)
+            kind = kind_of(task, config.kind_settings)
+            examples = spread_evenly(kind, examples, config.max_train_examples)
+        splits[name] = encoded_split(kind, examples, report, tokenizer, time.monotonic() - began)
+    train = splits[TRAIN]
+    check_sentence_types(model, splits.values())
+    check_batches(config, len(train.features), world_size)
+    dev, final = (tuple(splits[name] for name in names) for names in (during, at_end))
+    return TaskData(kind, train, dev, final, selection_metric(config, kind, dev, final))
+
+
+def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
+    """Return the labelled splits in the folder on which a model is evaluated during training, and only at the end.
+
+    During training, these are the dev splits; for a task without dev splits, the labelled test splits.
+    """
+    there = [name for name in available_splits(task, folder) if name in task.evaluation_splits]
+    during = [name for name in there if name.startswith("dev")] or there
+    return during, [name for name in there if name not in during]
+
+
+def encoded_split(
+    kind: Kind[Any, Any], examples: list[Example], report: Report, tokenizer: Tokenizer, reading: float
+) -> SplitData:
+    """Return a split that was read within some seconds; raises InputError if nothing of it can be trained on."""
+    began = time.monotonic()
+    features = kind.encode(examples, tokenizer, training=report.split == TRAIN)
+    if not len(features):
+        raise InputError(f"{report.files[0]}: no example has anything to train on")
+    counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
+    unknown = unknown_share(counts, tokenizer.vocabulary)
+    return SplitData(report.split, examples, features, report, unknown, (reading, time.monotonic() - began))
+
+
+def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:
+    """Return at most `limit` examples, one of each of `limit` equal parts of the list; None means all.
+
+    Files are often ordered by label. If their labels are in turn instead, the first examples of the parts may all have
+    the same one; then an example of each part is drawn, always the same ones.
+    """
+    count = len(examples)
+    if limit is None or limit >= count:
+        return examples
+    bounds = np.arange(limit + 1) * count // limit
+    places = bounds[:-1], np.random.default_rng(0).integers(bounds[:-1], bounds[1:])
+    first, drawn = ([examples[i] for i in each] for each in places)
+    whole = labels_in(kind, examples)
+    distances = [_label_distance(labels_in(kind, each), whole) for each in (first, drawn)]
+    return drawn if distances[0] > distances[1] + CLOSE else first
+
+
+def _label_distance(labels: Counter[str], others: Counter[str]) -> float:
+    """Return the total variation distance between the shares of the labels, from 0 to 1."""
+    totals = max(labels.total(), 1), max(others.total(), 1)
+    return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
+
+
+def labels_in(kind: Kind[Any, Any], examples: Sequence[Example]) -> Counter[str]:
+    """Return the number of examples that have each label, or entities of each type."""
+    return Counter(label for example in examples for label in kind.labels_of(example))
+
+
+def check_sentence_types(model: Model, splits: Iterable[SplitData]) -> None:
+    """Raise InputError if there are pairs of texts, and the model has only one sentence type."""
+    inputs = [split.features.inputs for split in splits]
+    require(
+        model.config.has_sentence_types or not any((each.seconds < each.lengths).any() for each in inputs),
+        "paths.model",
+        f"{model.source} has one sentence type (type_vocab_size), but this task has pairs of texts; give another model",
+    )
+
+
+def check_batches(config: FinetuneConfig, num_samples: int, world_size: int) -> None:
+    """Raise InputError if a batch of an epoch of `num_samples` samples has fewer samples than there are processes."""
+    least = num_samples // epoch_steps(num_samples, config.optimizer.batch_size)
+    require(
+        world_size <= least,
+        "optimizer.batch_size",
+        f"{world_size} processes, but only {counted(least, 'sample')} in a batch; use fewer processes",
+    )
+
+
+def selection_metric(
+    config: FinetuneConfig, kind: Kind[Any, Any], dev: Sequence[SplitData], final: Sequence[SplitData]
+) -> str:
+    """Return the name of the score that chooses the best evaluation, on the first of the `dev` splits.
+
+    Raises InputError if the metric has no such score, or if it cannot score one of the splits.
+    """
+    metric, score = METRICS[kind.task.metric], config.evaluation.metric
+    missing = f"{kind.task.name} has no labelled dev split here; leave it out, or give null"
+    require(bool(dev) or score is None, "evaluation.metric", missing)
+    require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
+    score = score or metric.main
+    # The data may decide which scores there are, and whether the metric fits.
+    known = [scores_of_last_class(kind, split) for split in (*dev, *final)]
+    # Counts and thresholds are no scores.
+    of_dev = known[0] if dev else {score: 0.0}
+    names = [name for name, value in of_dev.items() if isinstance(value, float) and not name.endswith("_thresh")]
+    require(
+        score in names, "evaluation.metric", f"{score!r} is none of the scores of {metric.name}: {', '.join(names)}"
+    )
+    return score
+
+
+def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
+    """Return the scores that the metric gives a split if the network always chooses the last class.
+
+    For tagging this is the tag O, so that the only types of entities with scores are those of the gold values.
+
+    Raises InputError that names the files if the metric does not fit them.
+    """
+    scores: Float32s = np.zeros((split.features.num_units, kind.width), np.float32)
+    scores[:, -1] = 1
+    with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
+        return kind.evaluate(kind.decode(scores, split.features, split.examples))
