@@ -255,14 +255,6 @@ def use_new_store(host: str, port: int, is_server: bool, processes: int, seconds
     return store
 
 
-def replace_collective_controller(controller: type) -> None:
-    """Let Paddle's launcher use another class for collective jobs; it knows no other way to replace it (3.3.1)."""
-    from paddle.distributed.launch import controllers
-
-    found = controllers._controllers
-    found[found.index(controllers.CollectiveController)] = controller
-
-
 def process_of(container: Any) -> subprocess.Popen[bytes]:
     """Return the process that a container of Paddle's launcher runs (3.3.1)."""
     return container._proc._proc

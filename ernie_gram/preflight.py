@@ -95,8 +95,7 @@ def main() -> None:
         _check_assumed(config, own.assume[0])
         lines = []
     else:
-        # With "check", nothing is written.
-        run = prepare(config, ranks, 0, {*given, "check"})
+        run = prepare(config, ranks, False, given)
         config = run.config
         check_output(run.output, is_first=False)
         lines = [run.describe(), *(f"files    {corpus.path}: {check_corpus(corpus.path)}" for corpus in run.corpora)]

@@ -1,6 +1,6 @@
-"""Pre-train ERNIE-Gram: `ernie-gram pretrain --config FILE [--section.key VALUE ...]`.
+"""Pre-train ERNIE-Gram: `ernie-gram pretrain CONFIG [--section.key VALUE ...]`.
 
-run_pretrain.py starts several processes with Paddle's launcher; they divide each batch.
+The command checks its input; then it trains, or starts several processes, which divide each batch.
 """
 
 from __future__ import annotations
@@ -10,23 +10,28 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.pretrain")
 
-import os
 import sys
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
-from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, start_world
+from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
-from ernie_gram.run.prepared import WRITE
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.corpus.corpus_check import check_corpus
-from reader.errors import print_warning
+from reader.errors import InputError, print_warning
 from reader.system.console import write_or_drop
 
+USAGE = """usage: {0} CONFIG [--section.key VALUE ...]
+
+Pre-train a model. CONFIG is a YAML file of settings, such as conf/pretrain/small_en.yaml; options after it override it.
+`{0} --print_config` prints all settings with their meaning. --check checks everything, and does not train.
+
+{1}"""
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
     "are listed below, and --print_config prints them as a file."
@@ -36,21 +41,34 @@ CHECK_HELP = "check the configuration, the corpora and the output folder, print 
 
 def main() -> None:
     """Run the command line."""
+    arguments = sys.argv[1:]
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(USAGE.format(sys.argv[0], ENVIRONMENT))
+        return
+    if not arguments:
+        raise InputError(f"CONFIG: must be given: a YAML file of settings (see {sys.argv[0]} --help)")
+    if not arguments[0].startswith("-"):
+        arguments = ["--config", *arguments]
     program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
-    config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
-    check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
-    run = prepare(config, WORLD_SIZE, RANK, given)
-    check_output(run.output, RANK == 0)
-    if RANK == 0:
+    config, given = load_config(PretrainConfig, arguments, program, DESCRIPTION, flags)
+    job, checks_only = processes_of_job(), "check" in given
+    check_device(config.trainer.device, config.optimizer.precision, job.here, attention=config.model.attention)
+    starts_ranks, is_first = job.is_launcher and not checks_only, job.rank == 0
+    run = prepare(config, job.size, is_first and not (starts_ranks or checks_only), given)
+    check_output(run.output, is_first)
+    if starts_ranks:
+        del run  # its memory
+        start_ranks(__file__, arguments, job)
+    if is_first:
         write_or_drop(sys.stdout, f"{run.describe()}\n")
         for line in run.warnings():
             print_warning(line)
-    if "check" in given:
-        if RANK == 0:
+    if checks_only:
+        if is_first:
             check(run)
         return
-    lock = run.claim_output() if RANK == 0 else None
-    with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+    lock = run.claim_output() if is_first else None
+    with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
         train(run)
     if lock:
         lock.close()
@@ -70,11 +88,8 @@ def train(run: Run) -> None:
 
 
 def check(run: Run) -> None:
-    """Print what --check has found beyond the summary: digests of the corpora, and the start values of a warm start.
-
-    The launchers' own check leaves the digests to the run that follows, which compares them in the background.
-    """
-    for corpus in run.corpora if os.environ.get(WRITE) is None else ():
+    """Print what --check has found beyond the summary: digests of the corpora, and the start values of a warm start."""
+    for corpus in run.corpora:
         write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
     if run.start:
         # Imported late: it loads Paddle.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from reader import __version__
@@ -19,7 +20,7 @@ TOPICS = {
         "check": ("reader.build", "check that corpora are unchanged"),
     },
     "Pre-training": {
-        "pretrain": ("ernie_gram.run_pretrain", "pre-train a model, in NPROC processes"),
+        "pretrain": ("ernie_gram.pretrain", "pre-train a model, in NPROC processes"),
         "preflight": ("ernie_gram.preflight", "predict memory and time of a pre-training"),
         "plot": ("ernie_gram.plot", "plot the curves of runs"),
         "report": ("ernie_gram.report", "write a page on runs and experiments: curves, tables, filled masks"),
@@ -29,7 +30,7 @@ TOPICS = {
     "Fine-tuning": {
         "tasks": ("tasks.list", "list the tasks, their metrics and files"),
         "check-files": ("tasks.check_files", "read the official files of tasks, and count their rows"),
-        "finetune": ("tasks.run_finetune", "fine-tune a model on a task, in NPROC processes"),
+        "finetune": ("tasks.finetune", "fine-tune a model on a task, in NPROC processes"),
         "predict": ("tasks.predict", "predict with a fine-tuned model"),
         "score": ("tasks.score", "score a file of predictions as the official scorer does"),
         "sweep": ("tasks.sweep", "train with every combination of settings, seeds and tasks; benchmarks"),
@@ -47,6 +48,12 @@ TOPICS = {
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
 # This module has several commands: its first argument is the name of the command.
 MULTIPLE_COMMANDS = "reader.build"
+# The commands that train, and how the C library of their processes allocates memory. hugetlb: large pages for large
+# arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold: freed memory is kept for the
+# next array. Otherwise the system would take back the pages, and clear and assign them again in every step.
+TRAINING = ("pretrain", "finetune", "sweep")
+MEMORY_VARIABLE = "GLIBC_TUNABLES"
+MEMORY = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
 
 
 def main() -> None:
@@ -72,6 +79,8 @@ def main() -> None:
             hint = f"; did you mean {near[0]}?" if near else ""
             sys.stderr.write(f"error: no command {name}{hint} (see {PROGRAM} --help)\n")
             sys.exit(2)
+        if name in TRAINING:
+            set_memory()
         module = MODULES[name]
         if module == MULTIPLE_COMMANDS:
             program = PROGRAM
@@ -80,6 +89,15 @@ def main() -> None:
             del sys.argv[1]
     # Outside the context above, because a command must be able to clean up after an interrupt.
     run_command(module, program)
+
+
+def set_memory() -> None:
+    """Set MEMORY for the processes that follow, unless it is set, and start this one again if it trains by itself."""
+    is_set, is_alone = bool(os.environ.get(MEMORY_VARIABLE)), os.environ.get("NPROC", "").strip() in ("", "1")
+    os.environ[MEMORY_VARIABLE] = os.environ.get(MEMORY_VARIABLE) or MEMORY
+    # A program that calls `main` has another command line.
+    if is_alone and not is_set and sys.orig_argv[-len(sys.argv) + 1 :] == sys.argv[1:]:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def usage() -> str:

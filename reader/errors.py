@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import io
-import os
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -98,12 +97,7 @@ def print_note(message: str) -> None:
 
 
 def print_warning(message: str) -> None:
-    """Print a problem that does not stop the command, as one line on standard error.
-
-    The launchers set NO_WARNINGS for a check before a run, because the run prints its warnings itself.
-    """
-    if os.environ.get("NO_WARNINGS") == "1":
-        return
+    """Print a problem that does not stop the command, as one line on standard error."""
     _print_line(f"warning: {message}")
 
 

@@ -18,9 +18,8 @@ import numpy as np
 from ernie_gram.api import Model
 from ernie_gram.config.checks import check_counts
 from ernie_gram.config.loading import as_argument, flatten, load_config
-from ernie_gram.distributed.device import current_place
+from ernie_gram.distributed.device import World, current_place
 from ernie_gram.distributed.loading import import_paddle
-from ernie_gram.distributed.ranks import World
 from reader.errors import InputError, located
 from reader.system.arrays import Float32s
 from reader.system.child_commands import lines_of_module
@@ -120,7 +119,8 @@ class FineTuned:
             if isinstance(model, Model) and model.is_changed:
                 start = Path(parent) / start.resolve().name
                 model.save(start)
-            with closing(lines_of_module("tasks.run_finetune", *options, f"--paths.model={start}")) as lines:
+            command = ("reader.console_script", "finetune", *options, f"--paths.model={start}")
+            with closing(lines_of_module(*command)) as lines:
                 for line in lines:
                     if line.startswith(WARNING):
                         warnings.warn(line.removeprefix(WARNING), stacklevel=2)

@@ -1,6 +1,6 @@
-"""Fine-tune a model on a task: `ernie-gram finetune --config FILE --paths.model MODEL [--section.key VALUE ...]`.
+"""Fine-tune a model on a task: `ernie-gram finetune TASK MODEL [--section.key VALUE ...]`.
 
-tasks/run_finetune.py starts several processes with Paddle's launcher; they divide each batch.
+The command checks its input; then it trains, or starts several processes, which divide each batch.
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ if __name__ == "__main__":
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
-from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, World, start_world
+from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
 from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
+from ernie_gram.run.prepared import share_prepared
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import print_warning
+from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
 from tasks.metrics.catalog import METRICS
-from tasks.registry.task_file import find_task
+from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import CURVES, MADE_FROM, Finetuning, output_folder, prepare
 from tasks.training.warnings import equal_predictions, warnings_of
@@ -39,6 +42,16 @@ if TYPE_CHECKING:
     from tasks.training.evaluation import Predictor
 
 PROGRAM = "ernie-gram finetune"
+USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
+
+Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml; or
+the .yaml file of a custom task; or a .yaml file of settings, which has `task: NAME` or `base: FILE`. MODEL is a model
+folder or a run. `{0} --print_config` prints all settings with their meaning. --check checks everything, and does not
+train. The scores, the best model and the log are written to output/TASK (another folder: --paths.output). Settings that
+are often changed: --optimizer.learning_rate, --optimizer.batch_size, --optimizer.epochs, --input.max_seq_len.
+
+{1}
+  DATA         folder with the official files of the task, or the benchmark's folder above it (or --paths.data)"""
 DESCRIPTION = (
     "Fine-tune a model on a task, from the official files to predictions and scores. Settings come from --config and "
     "from the options after it; their defaults and meanings are listed below, and --print_config prints them as a file."
@@ -48,19 +61,43 @@ CHECK_HELP = "check the configuration, the data, the model and the output folder
 
 def main() -> None:
     """Run the command line."""
-    config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
-    check_device(config.trainer.device, config.optimizer.precision)
+    if sys.argv[1:2] in (["-h"], ["--help"]):
+        print(USAGE.format(sys.argv[0], ENVIRONMENT))
+        return
+    arguments = settings(sys.argv[1:])
+    config, given = load_config(FinetuneConfig, arguments, PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
+    job = processes_of_job()
+    check_device(config.trainer.device, config.optimizer.precision, job.here)
+    starts_ranks, is_first = job.is_launcher and "check" not in given, job.rank == 0
     if config.task:
         # Checked before the data are read, which may take long.
-        check_output(output_folder(config, find_task(config.task)), RANK == 0)
-    run = prepare(config, WORLD_SIZE, RANK)
+        check_output(output_folder(config, find_task(config.task)), is_first)
+    if starts_ranks:
+        share_prepared()
+    run = prepare(config, job.size, is_first and not starts_ranks)
+    if starts_ranks:
+        del run  # its memory
+        start_ranks(__file__, arguments, job)
     for line in run.describe():
         _say(line)
-    for line in warnings_of(run) if RANK == 0 else ():
+    for line in warnings_of(run) if is_first else ():
         print_warning(line)
     if "check" not in given:
-        with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+        with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
+
+
+def settings(arguments: Sequence[str]) -> list[str]:
+    """Return the settings that a command line means, as options.
+
+    Raises InputError unless it begins with TASK and MODEL, or with an option.
+    """
+    if arguments[:1] and arguments[0].startswith("-"):
+        return [*arguments]
+    if len(arguments) < 2 or arguments[1].startswith("-"):
+        raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")
+    task, model, *more = arguments
+    return [*settings_of(task), "--paths.model", model, *more]
 
 
 def _say(line: str) -> None:

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, visible_gpus
-from ernie_gram.distributed.launcher import start_ranks
-from ernie_gram.distributed.loading import forget_own_threads
+from ernie_gram.distributed.launcher import Processes, start_ranks
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
@@ -166,8 +165,8 @@ def main() -> None:
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
     console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:
-        forget_own_threads()
-        start_ranks(__file__, sys.argv[1:], arguments.processes)
+        here = arguments.processes
+        start_ranks(__file__, sys.argv[1:], Processes(here, here, 0))
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)

@@ -11,7 +11,7 @@ import paddle
 import paddle.distributed as dist
 
 from ernie_gram.distributed import buckets
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from reader.errors import InputError
 
 Number = TypeVar("Number", np.float32, np.float64)

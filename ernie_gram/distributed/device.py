@@ -1,4 +1,4 @@
-"""The device of this process: which one, and whether it can do what a run asks for. Paddle is loaded late."""
+"""The rank and the device of this process, and whether it can do what a run asks for. Paddle is loaded late."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,26 @@ if TYPE_CHECKING:
 BFLOAT16_CAPABILITY = (8, 0)
 MEMORY_EFFICIENT = "memory_efficient"
 _place: Place | None = None
+
+
+@dataclass(frozen=True)
+class World:
+    """This process in its job.
+
+    Attributes:
+        rank: number of this process, 0..size - 1.
+        size: number of processes.
+        place: the device on which this process computes.
+    """
+
+    rank: int
+    size: int
+    place: Place
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is rank 0, which writes the log and the checkpoints."""
+        return self.rank == 0
 
 
 def check_device(

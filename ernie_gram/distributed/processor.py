@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +16,8 @@ _MKL = "libs/libmklml_intel.so"  # in Paddle's package
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # Set to 0 to use no kernel of oneDNN.
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
-# The variables that limit which instructions oneDNN uses, and their values that exclude AVX-512, and bfloat16.
+# The variables that limit which instructions oneDNN uses: none of its kernels is faster then.
 _ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-_BELOW_AVX512 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2")
-_BELOW_BFLOAT16 = (*_BELOW_AVX512, "AVX512_CORE", "AVX512_CORE_VNNI")
 # Operations that are faster in oneDNN than in Paddle's own kernels, measured by tests/benchmarks/kernels.py.
 _ONEDNN_OPERATIONS = ("gelu", "gelu_grad")
 
@@ -43,15 +42,14 @@ def mkl() -> ctypes.CDLL:
     return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / _MKL))
 
 
-def mkl_path() -> int | None:
-    """Return the path that MKL takes in this process, as a value of MKL_SETTING; None if Paddle brings no MKL.
+def read_mkl_setting() -> int | None:
+    """Let MKL read MKL_SETTING now, and never again; return the path that it takes, or None if Paddle brings no MKL.
 
-    MKL decides it once, at the first product or here: it asks this function of its own, and keeps the answer.
+    It asks this function of its own at the first product or here, and keeps the answer.
     """
-    try:
+    with suppress(OSError, AttributeError):
         return int(mkl().mkl_serv_cpu_detect())
-    except (OSError, AttributeError):
-        return None
+    return None
 
 
 def processor_name(cpuinfo: str) -> str:
@@ -78,16 +76,11 @@ class OneDnnKernels:
 def onednn_kernels(cpuinfo: str | None = None, environment: Mapping[str, str] = os.environ) -> OneDnnKernels:
     """Return what oneDNN computes on a processor, given the text of /proc/cpuinfo; that of this machine for None."""
     cpuinfo = read_cpuinfo() if cpuinfo is None else cpuinfo
-    if environment.get(ONEDNN_SETTING) == "0":
-        return OneDnnKernels((), f"{ONEDNN_SETTING} is 0")
-    # oneDNN reads the first one that is set.
-    name = next((name for name in _ISA_LIMITS if environment.get(name)), _ISA_LIMITS[0])
-    limit = environment.get(name, "").upper()
+    limits = [name for name in _ISA_LIMITS if environment.get(name)]
+    if environment.get(ONEDNN_SETTING) == "0" or limits:
+        return OneDnnKernels((), f"{', '.join(limits)} is set" if limits else f"{ONEDNN_SETTING} is 0")
     flags = set(_field("flags", cpuinfo).split())
-    operations = _ONEDNN_OPERATIONS if flags >= _SKYLAKE_AVX512 and limit not in _BELOW_AVX512 else ()
-    return OneDnnKernels(
-        operations, _no_bfloat16(cpuinfo, flags) or (f"{name} is {limit}" if limit in _BELOW_BFLOAT16 else "")
-    )
+    return OneDnnKernels(_ONEDNN_OPERATIONS if flags >= _SKYLAKE_AVX512 else (), _no_bfloat16(cpuinfo, flags))
 
 
 def _no_bfloat16(cpuinfo: str, flags: set[str]) -> str:

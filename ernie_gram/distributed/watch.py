@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
-from ernie_gram.run.heartbeat import STACK_SIGNAL, read_beat
+from ernie_gram.run.heartbeat import STACK_SIGNAL, heartbeat_file, read_beat
 from ernie_gram.run.lost_peer import LOST_PEER_STATUS
-from ernie_gram.run.termination import REPEAT_SECONDS, SIGNALS
+from ernie_gram.run.termination import SIGNALS
 from reader.errors import last_error_in
 
 POLL_SECONDS = 0.5
@@ -31,18 +32,16 @@ REASONS = {
     signal.SIGKILL: "perhaps by the system, because memory ran out",
     signal.SIGBUS: "a file that it was reading became shorter, or a disk or memory is full",
 }
-_LOG_BYTES = 1 << 16
 
 
-@dataclass
+@dataclass(eq=False)
 class Rank:
     """A process of the job.
 
     Attributes:
         number: its rank.
         process: of this machine; it leads a process group.
-        log: its output; log_start: length of the output of earlier jobs in it.
-        heartbeat: see run/heartbeat.py.
+        log: its output; log_start: length of the output of earlier jobs in it. Its heartbeat is in the same folder.
         silent_seconds: time without progress, as far as this watcher was running itself.
     """
 
@@ -50,9 +49,13 @@ class Rank:
     process: subprocess.Popen[bytes]
     log: Path
     log_start: int
-    heartbeat: Path
     silent_seconds: float = 0.0
     _last_beat: float = field(default=0.0, repr=False)
+
+    @property
+    def heartbeat(self) -> Path:
+        """Its heartbeat file."""
+        return heartbeat_file(self.log.parent, self.number)
 
     @property
     def status(self) -> int | None:
@@ -69,20 +72,23 @@ class Rank:
         """Whether it has made no progress for as long as it allows; `seconds` have passed since the last call."""
         beat = read_beat(self.heartbeat)
         if beat is None or beat.limit == 0 or self.status is not None or beat.seconds != self._last_beat:
-            self.silent_seconds = 0.0
-            self._last_beat = beat.seconds if beat else 0.0
+            self.silent_seconds, self._last_beat = 0.0, beat.seconds if beat else 0.0
             return False
         # At most twice the poll: if the whole job was stopped for a while, that time does not count.
         self.silent_seconds += min(seconds, 2 * POLL_SECONDS)
         return self.silent_seconds >= beat.limit
 
-    def last_line(self) -> str:
-        """Return the last error that it has printed, or else its last line, or ""."""
-        with suppress(OSError), self.log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(self.log_start, size - _LOG_BYTES))
-            return last_error_in(file.read().decode(errors="replace"))
-        return ""
+    def is_stopped(self) -> bool:
+        """Whether it was stopped by SIGSTOP, or by a debugger."""
+        with suppress(OSError):
+            stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+            return stat.rpartition(")")[2].split()[0] in ("T", "t")
+        return False
+
+    def doubt(self) -> tuple[bool, ...]:
+        """Return what speaks against it as the one that failed first: the least is the cause of a failed job."""
+        status = self.status or 0
+        return status == 0, status == LOST_PEER_STATUS, status in ENDED_BY_SIGNAL, status > 0
 
     def failure(self) -> str:
         """Return how it ended, with its name and the reason, for the console."""
@@ -91,7 +97,11 @@ class Rank:
             number = signal.Signals(-status)
             reason = f" ({REASONS[number]})" if number in REASONS else ""
             return f"{name} was killed by {number.name}{reason}; its output: {self.log}"
-        return f"{name} ended with status {status}: {self.last_line() or 'no output'} ({self.log})"
+        line = ""
+        with suppress(OSError), self.log.open("rb") as file:
+            file.seek(self.log_start)
+            line = last_error_in(file.read().decode(errors="replace"))
+        return f"{name} ended with status {status}: {line or 'no output'} ({self.log})"
 
 
 def watch(
@@ -109,128 +119,75 @@ def watch(
         ranks: those of this machine.
         signals: those that the launcher has received, appended by its handler; they are passed on to the ranks.
         show: called often, to print the ranks' output.
-        say: prints a line.
+        say: prints why the job fails.
         elsewhere: returns why other machines end the job, or "".
     """
-    then = time.monotonic()
-    first_signal_at = failed_at = kill_at = float("inf")
-    seen = 0
-    while True:
+    then, seen, report_at, kill_at = time.monotonic(), 0, inf, inf
+    while any(rank.status is None for rank in ranks):
         show()
         now = time.monotonic()
-        statuses = [rank.status for rank in ranks]
-        if all(status is not None for status in statuses):
-            break
         if len(signals) > seen:
             seen = len(signals)
-            is_second = now - first_signal_at > REPEAT_SECONDS
-            if first_signal_at == float("inf") or is_second:
-                for rank in ranks:
-                    rank.send(signals[-1])
-            first_signal_at = min(first_signal_at, now)
-            kill_at = now + SECOND_SIGNAL_SECONDS if is_second else kill_at
+            _send(ranks, signals[-1])
+            kill_at = now + SECOND_SIGNAL_SECONDS if seen > 1 else inf
         if any(rank.is_hanging(now - then) for rank in ranks):
-            say(f"error: {_end_hanging(ranks)}")
-            return HANG_STATUS
-        failed = [status for status in statuses if status and not (status in ENDED_BY_SIGNAL and signals)]
-        if failed and failed_at == float("inf"):
-            # If a signal has ended ranks, all ranks end at the same step, so the others follow.
-            follow = all(status in ENDED_BY_SIGNAL for status in failed)
-            failed_at = now + (KILL_SECONDS if follow else SETTLE_SECONDS)
+            first, did, limit = _activities(ranks)
+            where = f"the stacks of all ranks are in {ranks[0].log.parent}"
+            say(f"rank {first} hangs: no progress for {limit} s (trainer.hang_seconds): {', '.join(did)}; {where}")
+            _send([rank for rank in ranks if rank.heartbeat.exists()], STACK_SIGNAL)
+            time.sleep(1)
+            return _end(ranks, HANG_STATUS, 0, show)
         if reason := elsewhere():
-            say(f"error: {reason}")
-            _end(ranks, show)
-            return LOST_PEER_STATUS
-        if now >= failed_at:
-            cause = _cause(ranks)
-            say(f"error: {cause.failure()}")
-            _end(ranks, show)
-            return _status(cause)
+            say(reason)
+            return _end(ranks, LOST_PEER_STATUS, KILL_SECONDS, show)
+        failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
+        if failed and report_at == inf:
+            # If a signal has ended ranks, all ranks end at the same step, so the others follow.
+            report_at = now + (KILL_SECONDS if {*failed} <= {*ENDED_BY_SIGNAL} else SETTLE_SECONDS)
         if now >= kill_at:
-            _kill(ranks)
-            show()
-            return 128 + signals[-1]
+            return _end(ranks, 128 + signals[-1], 0, show)
+        if now >= report_at:
+            break
         then = now
         time.sleep(POLL_SECONDS)
     show()
-    cause = _cause(ranks)
-    if cause.status and not (signals and cause.status in ENDED_BY_SIGNAL):
-        say(f"error: {cause.failure()}")
-    return _status(cause)
+    cause = min(ranks, key=Rank.doubt)
+    status = cause.status or 0
+    if status and not (signals and status in ENDED_BY_SIGNAL):
+        # If an exchange has failed although no other rank has ended, one of them hangs, or the network does.
+        others = _activities(ranks)[1] if status == LOST_PEER_STATUS else []
+        say("; ".join([cause.failure(), *others]))
+    return _end(ranks, 128 - status if status < 0 else status, KILL_SECONDS, show)
 
 
-def _cause(ranks: Sequence[Rank]) -> Rank:
-    """Return the rank that failed first, as far as its status tells, or else any rank."""
-
-    def order(rank: Rank) -> int:
-        status = rank.status
-        if status is None or status == 0:
-            return 4
-        if status == LOST_PEER_STATUS:
-            return 3
-        if status in ENDED_BY_SIGNAL:
-            return 2
-        return int(status > 0)
-
-    return min(ranks, key=order)
-
-
-def _status(rank: Rank) -> int:
-    status = rank.status or 0
-    return 128 - status if status < 0 else status
-
-
-def _end_hanging(ranks: Sequence[Rank]) -> str:
-    """Print the stacks of all ranks into their logs, and end them; return which rank hangs, and what each one did."""
-    message = _hanging(ranks)
-    for rank in ranks:
-        if rank.heartbeat.exists():
-            rank.send(STACK_SIGNAL)
-    time.sleep(1)
-    _kill(ranks)
-    return message
-
-
-def _hanging(ranks: Sequence[Rank]) -> str:
+def _activities(ranks: Sequence[Rank]) -> tuple[int | None, list[str], int]:
+    """Return the rank that has hung first, what each running rank does, and the least time that they allow."""
     found = ((rank, read_beat(rank.heartbeat)) for rank in ranks if rank.status is None)
-    beats = {rank.number: beat for rank, beat in found if beat and beat.limit}
-    stopped = [rank.number for rank in ranks if _is_stopped(rank)]
+    beats = {rank: beat for rank, beat in found if beat and beat.limit}
     # The others soon wait for the rank that hangs, so it is the one whose last progress is the oldest.
-    first = stopped[0] if stopped else min(beats, key=lambda number: beats[number].seconds)
+    order = sorted(beats, key=lambda rank: (not rank.is_stopped(), beats[rank].seconds))
     did = [
-        f"rank {number} {beat.activity}{' (stopped by a signal)' * (number in stopped)}"
-        for number, beat in beats.items()
+        f"rank {rank.number} {beat.activity}{' (stopped by a signal)' * rank.is_stopped()}"
+        for rank, beat in beats.items()
     ]
-    limit = min(beat.limit for beat in beats.values())
-    return (
-        f"rank {first} hangs: no progress for {limit} s (trainer.hang_seconds): {', '.join(did)}; "
-        f"the stacks of all ranks are in {ranks[0].log.parent}"
-    )
+    return order[0].number if order else None, did, min((beat.limit for beat in beats.values()), default=0)
 
 
-def _is_stopped(rank: Rank) -> bool:
-    """Whether a process was stopped by SIGSTOP, or by a debugger."""
-    try:
-        stat = Path(f"/proc/{rank.process.pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] in ("T", "t")
-
-
-def _end(ranks: Sequence[Rank], show: Callable[[], None]) -> None:
-    """End all ranks: SIGTERM, and SIGKILL KILL_SECONDS later."""
+def _send(ranks: Sequence[Rank], number: int) -> None:
     for rank in ranks:
-        rank.send(signal.SIGTERM)
-    until = time.monotonic() + KILL_SECONDS
+        rank.send(number)
+
+
+def _end(ranks: Sequence[Rank], status: int, seconds: float, show: Callable[[], None]) -> int:
+    """End all ranks: SIGTERM, and SIGKILL some seconds later, unless they have none; return the status of the job."""
+    until = time.monotonic() + seconds
+    if seconds:
+        _send(ranks, signal.SIGTERM)
     while any(rank.status is None for rank in ranks) and time.monotonic() < until:
         show()
         time.sleep(0.1)
-    _kill(ranks)
-    show()
-
-
-def _kill(ranks: Sequence[Rank]) -> None:
-    for rank in ranks:
-        rank.send(signal.SIGKILL)
+    _send(ranks, signal.SIGKILL)
     for rank in ranks:
         rank.process.wait()
+    show()
+    return status

@@ -2,119 +2,76 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import signal
 import sys
-import traceback
-from contextlib import suppress
+import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from paddle.distributed.launch import controllers
-from paddle.distributed.launch.main import launch
+from paddle.distributed.launch.context import Context
+from paddle.distributed.launch.controllers import CollectiveController
 
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
-from ernie_gram.paddle_private import process_of, replace_collective_controller
-from reader.commands import INTERRUPTED
-from reader.errors import InputError, InUseError, exit_status, print_error
+from ernie_gram.paddle_private import process_of
+from ernie_gram.run.termination import REPEAT_SECONDS
 from reader.system.console import write_or_drop
-from reader.system.lock_files import lock_file
-
-# Not the lock of a run: its folder may be LOG_DIR.
-LAUNCHER_LOCK = ".launcher.lock"
 
 
-class WatchedController(controllers.CollectiveController):
-    """Starts the ranks of this machine as Paddle does, and watches them until all have ended."""
+class WatchedController(CollectiveController):
+    """Starts the ranks of this machine as Paddle does, and watches them until all have ended.
+
+    It differs from Paddle's in three ways: a rank that dies or hangs ends the job, with its name and the reason on the
+    console; a signal reaches each rank once, which is given the time that it needs to save; and there may be more
+    ranks than GPUs, for a job on CPUs.
+
+    Attributes:
+        status: the exit status of the job.
+    """
 
     def __init__(self, ctx: Any) -> None:
-        self._signals: list[int] = []
-        self._status = 1
+        self.status, self._signals, self._last_signal = 1, list[int](), 0.0
         self._log_starts: list[int] = []
+        # Paddle would index beyond the list of GPUs. The ranks of other jobs refuse to start (see device.py).
+        if len(ctx.node.device.labels) < int(ctx.args.nproc_per_node):
+            ctx.node.device.labels = []
         super().__init__(ctx)
-
-    def build_pod(self) -> bool:
-        """Describe the ranks; with fewer GPUs than ranks, none is assigned.
-
-        Paddle would index beyond the list of GPUs. The ranks of a job on CPUs need none, and others refuse to start
-        (see device.py). Raises InputError for a GPU of --devices that is not there, and for too few of them, and
-        InUseError if another job has the same folder of logs.
-        """
-        device, arguments = self.ctx.node.device, self.ctx.args
-        self._lock_logs(Path(arguments.log_dir))
-        try:
-            gpus = device.get_selected_devices(arguments.devices)
-        except ValueError as error:
-            there = ",".join(device.labels) or "none"
-            raise InputError(f"--devices: {arguments.devices}: not all are visible GPUs, which are: {there}") from error
-        if len(gpus) < self.pod_replicas():
-            if arguments.devices:
-                named = f"--devices names {arguments.devices}"
-                raise InputError(f"NPROC: {self.pod_replicas()} processes, but {named}; each process needs a GPU")
-            device.labels, arguments.devices = [], None
-        return bool(super().build_pod())
-
-    def _lock_logs(self, folder: Path) -> None:
-        """Lock the folder of logs until this process ends: two jobs would mix up their outputs and heartbeats."""
-        # Some network storage has no locks.
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                self._lock = lock_file(folder / LAUNCHER_LOCK, f"LOG_DIR: {folder} is in use")
-            except InUseError as error:
-                raise InUseError(f"{error}; set LOG_DIR to another folder") from error
-
-    def add_container(self, container: Any = None, envs: dict[str, str] | None = None, **options: Any) -> None:
-        """Add a rank, which is told its heartbeat file and its parent."""
-        folder = os.path.abspath(self.ctx.args.log_dir)
-        # With the name of the machine, because some network storage has no locks that keep other jobs away.
-        path = Path(folder) / f"heartbeat.{(envs or {}).get('PADDLE_TRAINER_ID', 'init')}.{platform.node()}"
-        path.unlink(missing_ok=True)
-        ours = {"ERNIE_GRAM_HEARTBEAT": str(path), "ERNIE_GRAM_LAUNCHER": str(os.getpid())}
-        super().add_container(container, envs={**(envs or {}), **ours}, **options)
 
     def deploy_pod(self) -> None:
         """Start the ranks. There are none if a signal has ended the wait for other machines; then exit."""
         if not self.pod.containers:
-            self._exit(128 + self._signals[0])
+            sys.exit(128 + self._signals[0])
         logs = [Path(container.outfile) for container in self.pod.containers]
-        self._log_starts = [
-            log.stat().st_size if log.is_file() and not self.ctx.args.log_overwrite else 0 for log in logs
-        ]
+        self._log_starts = [log.stat().st_size if log.is_file() else 0 for log in logs]
         super().deploy_pod()
 
-    def signal_handler(self, sigint: int, frame: Any) -> None:
+    def signal_handler(self, number: int, frame: Any) -> None:
         """Note the signal for `watch`, or end the wait for other machines."""
-        self._signals.append(signal.SIGTERM if sigint == signal.SIGABRT else sigint)
+        # See REPEAT_SECONDS.
+        if not self._signals or time.monotonic() - self._last_signal > REPEAT_SECONDS:
+            self._signals.append(signal.SIGTERM if number == signal.SIGABRT else number)
+            self._last_signal = time.monotonic()
         self.ctx.status.done()
 
     def watch(self) -> bool:
         """Watch the ranks until all have ended."""
         ranks = [
-            Rank(
-                int(container.env["PADDLE_TRAINER_ID"]),
-                process_of(container),
-                Path(container.outfile),
-                start,
-                Path(container.env["ERNIE_GRAM_HEARTBEAT"]),
-            )
+            Rank(int(container.env["PADDLE_TRAINER_ID"]), process_of(container), Path(container.outfile), start)
             for container, start in zip(self.pod.containers, self._log_starts, strict=True)
         ]
         # There is no store if the launchers did not find each other through one.
         client = getattr(self.master, "client", None) if self.job.replicas > 1 else None
-        name = f"{self.pod.rank}-{platform.node()}"
-        others = OtherMachines(client, self.job.id, name) if client else None
+        others = OtherMachines(client, self.job.id, f"{self.pod.rank}-{platform.node()}") if client else None
 
-        def say(line: str) -> None:
-            write_or_drop(sys.stderr, f"{line}\n")
+        def say(reason: str) -> None:
+            write_or_drop(sys.stderr, f"error: {reason}\n")
             if others and not others.failure:
-                others.fail(line.removeprefix("error: "))
+                others.fail(reason)
 
         try:
             elsewhere = (lambda: others.failure) if others else str
-            self._status = watch(ranks, self._signals, self._show, say, elsewhere)
+            self.status = watch(ranks, self._signals, self._show, say, elsewhere)
         finally:
             for rank in ranks:
                 rank.send(signal.SIGKILL)
@@ -128,39 +85,13 @@ class WatchedController(controllers.CollectiveController):
             pass
         write_or_drop(sys.stdout)
 
-    def finalize(self, exit: bool = True) -> None:
-        """End with the status of the job."""
-        self._exit(self._status)
 
-    def _exit(self, status: int) -> NoReturn:
-        self.master.stop()
-        sys.exit(status)
-
-
-def launch_watched() -> None:
-    """Run Paddle's launcher, and end this process; `sys.argv` has the launcher's options."""
-    # The launchers of several machines reach each other directly. With a proxy, they would wait for ever.
-    os.environ["no_proxy"] = "*"
-    replace_collective_controller(WatchedController)
-    status: object = 1
+def launch_watched() -> int:
+    """Start the ranks that `sys.argv` describes by options of Paddle's launcher; return the status of the job."""
+    controller = WatchedController(Context())
     try:
-        launch()
-    except SystemExit as ended:
-        status = 0 if ended.code is None else ended.code
-    except InputError as error:
-        print_error(str(error))
-        status = exit_status(error)
-    except KeyboardInterrupt:
-        # Before Paddle's launcher handles signals.
-        print_error("interrupted")
-        status = INTERRUPTED
-    except BaseException:
-        # For example BrokenPipeError, if nobody reads the console any more.
-        with suppress(OSError):
-            traceback.print_exc()
+        controller.run()
     finally:
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        # After an error, the thread of the store would keep this process alive for ever.
-        os._exit(status if isinstance(status, int) else 1)
+        # The thread of the store would keep this process alive for ever.
+        controller.master.stop()
+    return controller.status

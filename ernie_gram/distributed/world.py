@@ -5,7 +5,7 @@ it the world has one process. No other package reads the launcher's environment 
 
 This file is for commands, which import it before Paddle: it sets the environment that Paddle reads when it is loaded,
 and makes a rank end with its launcher. Modules for other programs must not import it, even indirectly; they use
-`ranks.World`.
+device.py.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ import signal
 import socket
 import sys
 
+from ernie_gram.distributed.device import World as World
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
-from ernie_gram.distributed.ranks import World as World
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
-# Set by our launcher: the file for this process's heartbeat (see run/heartbeat.py), and the launcher's process.
-HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
+# The process of our launcher, which sets this variable.
 _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 
 # The store of the second group. It is needed as long as the process runs.

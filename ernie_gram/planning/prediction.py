@@ -93,7 +93,7 @@ def predict(
 def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> tuple[float, float]:
     """Return the bytes that a step sums over processes, and how many rows of the n-gram embedding are among them.
 
-    If the embedding is large, these are the rows that a batch is expected to use (see row_exchange.py).
+    If the embedding is large, these are the rows that a batch is expected to use (see row_gradients.py).
     """
     if ranks == 1:
         return 0.0, 0.0

@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_array
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.formats.model import Model
 from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig

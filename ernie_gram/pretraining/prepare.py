@@ -134,12 +134,13 @@ class Run:
         return lock
 
 
-def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Container[str] = ()) -> Run:
-    """Check everything that process `rank` of a run on `world_size` processes needs.
+def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, given: Container[str] = ()) -> Run:
+    """Check everything that a process of a run on `world_size` processes needs.
 
-    `given` holds the dotted keys that the user has set: at a warm start, the other keys of `model` are taken from the
-    given model (see fit_to_start). With the flag "check" in it, large files of a checkpoint are not read, and nothing
-    is written.
+    Args:
+        is_first: whether this is rank 0, which alone reads large files of a checkpoint, and writes.
+        given: the dotted keys that the user has set: at a warm start, the other keys of `model` are taken from the
+            given model (see fit_to_start).
 
     Raises InputError that names the key or file at fault.
     """
@@ -157,7 +158,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     _check_sizes(config, corpus)
     train, held_out = feeders(config, corpus)
     identity = config.identity(corpus.info, start.digest if start else None)
-    output, is_first = Path(paths.output), rank == 0 and "check" not in given
+    output = Path(paths.output)
     found = found_checkpoints(output, is_first)
     defaults = flatten(asdict(PretrainConfig()))
     resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first, defaults)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from ernie_gram.run import checkpoint
@@ -30,10 +30,11 @@ class BackgroundSaver:
             say: called with a line for the console, in the thread.
         """
         self._folder, self._keep, self._check, self._say = folder, keep, check, say
-        self._thread: threading.Thread | None = None
+        # Python waits for its thread at the end of the process, whatever ends the training.
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._writing: Future[None] | None = None
         self._best: Write | None = None
         self._refused: dict[str, Exception] = {}
-        self._error: BaseException | None = None
 
     def save(self, state: State, model: Arrays, optimizer: Arrays) -> None:
         """Start to write a checkpoint. The arrays must not change any more; waits for the write before this one."""
@@ -54,16 +55,14 @@ class BackgroundSaver:
 
     def join(self) -> None:
         """Wait for the write in progress; raises nothing."""
-        if self._thread:
-            self._thread.join()
-            self._thread = None
+        if self._writing:
+            wait([self._writing])
 
     def wait(self) -> None:
         """Wait for the write in progress. Raises its error, unless the system refused the write."""
-        self.join()
-        if self._error:
-            error, self._error = self._error, None
-            raise error
+        writing, self._writing = self._writing, None
+        if writing:
+            writing.result()
 
     def finish(self) -> None:
         """Wait for the write in progress. Raises SystemRefusedError if the newest state could not be written."""
@@ -77,18 +76,13 @@ class BackgroundSaver:
     def _start(self, save: tuple[str, Write] | None = None) -> None:
         """Start to write the best model, if it is not yet written, and then `save`, a checkpoint's name and write."""
         self.wait()
-        # Not a daemon: Python waits for it at its end, whatever ends the training.
-        self._thread = threading.Thread(target=self._write, args=(save,), name="checkpoint")
-        self._thread.start()
+        self._writing = self._thread.submit(self._write, save)
 
     def _write(self, save: tuple[str, Write] | None) -> None:
-        try:
-            if self._best and self._attempt("best", checkpoint.BEST, self._best):
-                self._best = None
-            if save and self._attempt("newest", *save):
-                self._say(f"saved {self._folder / save[0]}")
-        except BaseException as error:
-            self._error = error
+        if self._best and self._attempt("best", checkpoint.BEST, self._best):
+            self._best = None
+        if save and self._attempt("newest", *save):
+            self._say(f"saved {self._folder / save[0]}")
 
     def _attempt(self, kind: str, name: str, write: Write) -> bool:
         """Write, and return False if the system refused it. A later success of the same kind clears the refusal."""

@@ -9,20 +9,22 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import platform
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+# The environment variable in which the launcher names the folder of the files.
+FOLDER = "ERNIE_GRAM_HEARTBEATS"
 _BYTES = 256
 # Makes a process that hangs print the stacks of its threads.
 STACK_SIGNAL = signal.SIGUSR1
 
 
-@dataclass(frozen=True)
-class Beat:
+class Beat(NamedTuple):
     """The content of a heartbeat file.
 
     Attributes:
@@ -36,58 +38,55 @@ class Beat:
     activity: str
 
 
-@dataclass
-class _Writer:
-    """The open file (-1 without one), and what was written last."""
-
-    file: int = -1
-    limit: int = 0
-    activity: str = "starting"
+# The open file (-1 without one), and what was written last.
+_file, _last = -1, Beat(0.0, 0, "starting")
 
 
-_writer = _Writer()
+def heartbeat_file(folder: Path, rank: int) -> Path:
+    """Return the file of a rank. It has the machine's name, because some storage has no locks that keep jobs apart."""
+    return folder / f"heartbeat.{rank}.{platform.node()}"
 
 
 def beat(activity: str | None = None) -> None:
     """Record that progress was made, and what the process does from now on (None: the same as before)."""
-    if _writer.file < 0:
+    global _last
+    if _file < 0:
         return
-    _writer.activity = activity or _writer.activity
-    text = json.dumps([time.monotonic(), _writer.limit, _writer.activity[:100]])
+    _last = Beat(time.monotonic(), _last.limit, (activity or _last.activity)[:100])
     # If the disk is full, training goes on.
     with suppress(OSError):
-        os.pwrite(_writer.file, text.encode().ljust(_BYTES), 0)
+        os.pwrite(_file, json.dumps(_last).encode().ljust(_BYTES), 0)
 
 
 @contextmanager
-def heartbeat(path: str | None, limit: int) -> Iterator[None]:
-    """Within the context, `beat` writes to `path`; if it is None, nothing is written.
+def heartbeat(rank: int, limit: int) -> Iterator[None]:
+    """Within the context, `beat` writes to the file of this rank, if the launcher has named a folder.
 
     Args:
         limit: see Beat.
     """
-    if path is None:
+    global _file, _last
+    if FOLDER not in os.environ:
         yield
         return
     with suppress(OSError):
-        _writer.file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        _file = os.open(heartbeat_file(Path(os.environ[FOLDER]), rank), os.O_WRONLY | os.O_CREAT, 0o644)
         faulthandler.register(STACK_SIGNAL)
-    _writer.limit = limit
+    _last = _last._replace(limit=limit)
     beat("starting")
     try:
         yield
     finally:
-        _writer.limit = 0
+        _last = _last._replace(limit=0)
         beat("ending")
-        if _writer.file >= 0:
-            os.close(_writer.file)
-        _writer.file = -1
+        if _file >= 0:
+            os.close(_file)
+        _file = -1
 
 
 def read_beat(path: Path) -> Beat | None:
     """Return the content of a heartbeat file, or None if there is none yet."""
     try:
-        seconds, limit, activity = json.loads(path.read_text())
-    except (OSError, ValueError):
+        return Beat(*json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
         return None
-    return Beat(seconds, limit, activity)

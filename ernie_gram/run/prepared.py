@@ -1,4 +1,4 @@
-"""Pass the data that a launcher's check has prepared to the processes that it starts, so that they are prepared once.
+"""Pass the data that a launcher has prepared to the processes that it starts, so that they are prepared once.
 
 They are a pickle in an unnamed file, which the launcher holds open, so that nothing is left when the job has ended, and
 nobody else can put a file there.
@@ -8,32 +8,38 @@ from __future__ import annotations
 
 import os
 import pickle
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
-# The path of the file, for the check and for the processes.
-WRITE, READ = "ERNIE_GRAM_WRITE_PREPARED", "ERNIE_GRAM_PREPARED"
+# The path of the file, for this process, which writes it, and for those that it starts.
+PATH = "ERNIE_GRAM_PREPARED"
 
 Prepared = TypeVar("Prepared")
 
 
+def share_prepared() -> None:
+    """Let the processes that this one starts take what `prepared_once` prepares in this one."""
+    with tempfile.TemporaryFile() as file:
+        os.environ[PATH] = f"{_own_files()}{os.dup(file.fileno())}"
+
+
 def prepared_once(prepare: Callable[[], Prepared]) -> Prepared:
     """Return what `prepare` returns: from the launcher's file if there is one, and else from a call."""
-    if found := _read():
-        return found[0]
+    path = os.environ.get(PATH, "")
+    is_own = path.startswith(_own_files())
+    # If the disk was full, each process prepares for itself.
+    if path and not is_own:
+        with suppress(EOFError, pickle.UnpicklingError), open(path, "rb") as file:
+            found: tuple[Prepared] = pickle.load(file)
+            return found[0]
     made = prepare()
-    if WRITE in os.environ:
-        # If the disk is full, each process prepares for itself.
-        with suppress(OSError), open(os.environ[WRITE], "wb") as file:
+    if is_own:
+        with suppress(OSError), open(path, "wb") as file:
             pickle.dump((made,), file, pickle.HIGHEST_PROTOCOL)
     return made
 
 
-def _read() -> Any:
-    """Return the content of the file; None if the environment names no file, or if it was not written completely."""
-    if READ not in os.environ:
-        return None
-    with suppress(EOFError, pickle.UnpicklingError), open(os.environ[READ], "rb") as file:
-        return pickle.load(file)
-    return None
+def _own_files() -> str:
+    return f"/proc/{os.getpid()}/fd/"

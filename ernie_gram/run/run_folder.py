@@ -19,8 +19,6 @@ CONFIG, RESULT, HELD_OUT = "config.yaml", "result.json", "held_out.json"
 # Settings that take their value from another one if they are null, as an error names them.
 NAMES = {"optimizer.decay_steps": "optimizer.decay_steps, or else trainer.max_steps"}
 DIGEST, SHOWN_DIGITS = re.compile("[0-9a-f]{32,}"), 12
-# Differing settings that an error lists.
-MAX_DIFFERENCES = 8
 
 
 def check_output(output: Path, is_first: bool = True, option: str = "paths.output") -> None:
@@ -118,12 +116,8 @@ def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
         raise InputError(f"{path}: is a run of {there}, this is {here}; choose another paths.output")
     differences = identity_differences(theirs, identity)
     if differences:
-        left = len(differences) - MAX_DIFFERENCES
-        more = f"; and {left} more, see {path.parent / CONFIG}" if left > 0 else ""
-        raise InputError(
-            f"{path}: belongs to another run ({'; '.join(differences[:MAX_DIFFERENCES])}{more}); choose another "
-            "paths.output, or restore these settings"
-        )
+        advice = "choose another paths.output, or restore these settings"
+        raise InputError(f"{path}: belongs to another run ({'; '.join(differences)}); {advice}")
 
 
 def _shown(value: object) -> str:
@@ -145,7 +139,11 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
             )
         return None
     if resume != "auto" and not _has_gone_on(output, resume):
-        return _verified(Path(resume), names)
+        try:
+            checkpoint.verify(Path(resume), names)
+        except InputError as error:
+            raise InputError(f"trainer.resume: {error}; give another one, or auto for the newest valid one") from error
+        return Path(resume)
     chosen, damaged = checkpoint.newest_and_damage(output, names)
     for damage in damaged:
         if chosen is None:
@@ -165,19 +163,3 @@ def _has_gone_on(output: Path, resume: str) -> bool:
     """
     newest = checkpoint.newest_valid(output, (checkpoint.STATE,))
     return newest is not None and checkpoint.load_state(newest).config.get("trainer", {}).get("resume") == resume
-
-
-def _verified(path: Path, names: tuple[str, ...]) -> Path:
-    """Return a checkpoint that the user has chosen; raises InputError, with advice, unless its files are intact."""
-    try:
-        checkpoint.verify(path, names)
-    except InputError as error:
-        # The path may be that of a run.
-        valid = checkpoint.newest_valid(path) or checkpoint.newest_valid(path.parent)
-        advice = (
-            f"the newest valid one is {valid}: continue from it with --trainer.resume {valid}"
-            if valid
-            else "there is no other valid checkpoint: choose another paths.output to start from step 0"
-        )
-        raise InputError(f"{error}; {advice}") from error
-    return path

@@ -98,34 +98,6 @@ def _visualdl_writer(output: Path) -> Any:
         return None
 
 
-class _AppendedFile:
-    """A file to which lines are appended. Lines that a full disk refuses are kept in memory and written later."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = path.open("ab", buffering=0)
-        self._waiting = b""
-        self._is_refused = False
-
-    def write(self, line: str) -> None:
-        """Append a line. Prints a warning when lines begin to be refused."""
-        self._waiting += line.encode()
-        try:
-            while self._waiting:
-                self._waiting = self._waiting[self._file.write(self._waiting) :]
-            self._is_refused = False
-        except OSError as error:
-            if not self._is_refused:
-                reason = f"{error.strerror}; its lines are kept in memory until there is room"
-                print_warning(f"{self._path}: {reason}")
-            self._is_refused = True
-
-    def close(self) -> None:
-        """Write what was refused, if possible, and close the file."""
-        self.write("")
-        self._file.close()
-
-
 class RunLog:
     """The log of one process. Only rank 0 writes.
 
@@ -144,7 +116,8 @@ class RunLog:
         kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
         self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
         write_atomically(output / LOG, "".join(json.dumps(record) + "\n" for record in kept))
-        self._file = _AppendedFile(output / LOG)
+        self._path, self._waiting, self._is_refused = output / LOG, b"", False
+        self._file = self._path.open("ab", buffering=0)
         self._writer = _visualdl_writer(output) if visualdl else None
         for record in kept:
             self._draw(**record)
@@ -162,11 +135,24 @@ class RunLog:
         """Write one record, and print it without the values named in `unshown`."""
         if not self.writes:
             return
-        self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+        self._append(json.dumps({"kind": kind, "step": step, **values}) + "\n")
         self._draw(kind, step, **values)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
         left = f"  left {self._time_left(step)}" if kind == "train" else ""
         self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
+
+    def _append(self, line: str) -> None:
+        """Append a line to the file. What a full disk refuses is kept in memory, with a warning, and written later."""
+        self._waiting += line.encode()
+        try:
+            while self._waiting:
+                self._waiting = self._waiting[self._file.write(self._waiting) :]
+            self._is_refused = False
+        except OSError as error:
+            if not self._is_refused:
+                reason = f"{error.strerror}; its lines are kept in memory until there is room"
+                print_warning(f"{self._path}: {reason}")
+            self._is_refused = True
 
     def _draw(self, kind: str, step: int, **values: float) -> None:
         """Add a record to the curves for VisualDL, if there are any."""
@@ -186,6 +172,7 @@ class RunLog:
     def close(self) -> None:
         """Close the files."""
         if self.writes:
+            self._append("")
             self._file.close()
             if self._writer:
                 self._writer.close()

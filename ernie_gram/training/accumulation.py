@@ -15,7 +15,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_array
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
 from ernie_gram.paddle_private import add_
 from ernie_gram.training.config import OptimizerConfig, skips_updates

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import paddle
 
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.selection import Selection

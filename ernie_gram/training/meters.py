@@ -12,8 +12,8 @@ import numpy.typing as npt
 import paddle
 
 from ernie_gram.distributed.collectives import sum_array
+from ernie_gram.distributed.device import World
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
-from ernie_gram.distributed.ranks import World
 from ernie_gram.run.run_log import ALLOCATED, CPU, MEMORY, RATE, SLOTS, TOKENS, UTILISATION, WAIT
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch

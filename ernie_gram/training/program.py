@@ -10,10 +10,8 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
-from ernie_gram.distributed.device import on_cpu
-from ernie_gram.distributed.ranks import World
-from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
-from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
+from ernie_gram.distributed.device import World, on_cpu
+from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.selection import can_fuse_attention, use_kernels

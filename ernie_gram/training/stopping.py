@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_array
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.run import termination
 
 # Ranks ask each other about once in this time, and after every step if steps take longer.

@@ -14,8 +14,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, of_first_rank, sum_array
-from ernie_gram.distributed.device import kernels_used
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World, kernels_used
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat

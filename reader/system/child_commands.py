@@ -16,15 +16,6 @@ from reader.system.processes import signal_at_parent_death
 ERROR = "error: "
 
 
-def run_module(module: str, *arguments: str) -> str:
-    """Run a module as a command, and return what it prints; raises InputError with its last error if it fails."""
-    command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(last_error_in(done.stderr).removeprefix(ERROR))
-    return done.stdout
-
-
 def lines_of_module(module: str, *arguments: str) -> Generator[str, None, None]:
     """Run a module as a command, and yield the lines that it prints, without its errors.
 

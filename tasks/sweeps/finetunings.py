@@ -20,7 +20,7 @@ from tasks.sweeps.planned_run import ADVICE, Grid, PlannedRun, Record, combinati
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import MADE_FROM, check_settings, data_identity, model_identity, prepare
 
-LAUNCHER = "tasks.run_finetune"
+LAUNCHER = "tasks.finetune"
 GRIDS = CONF / "grids"
 NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
 # A model, what a sweep varies in models, and the seeds of this one.

@@ -16,7 +16,7 @@ from ernie_gram.run.run_log import CPU, RATE, read_log
 from reader.errors import located
 from tasks.sweeps.planned_run import Grid, PlannedRun, Record, combinations, folder_name
 
-LAUNCHER = "ernie_gram.run_pretrain"
+LAUNCHER = "ernie_gram.pretrain"
 PRETRAIN = "pretrain"
 # Of an evaluation; the first one is the score of a pre-training.
 METRICS = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_perplexity")
@@ -62,7 +62,7 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
     for run in runs:
         config, given = load_config(PretrainConfig, list(run.command[1:]))
         with located(run.name):
-            today = prepare(config, processes, given=given | {"check"}).identity
+            today = prepare(config, processes, False, given).identity
         if run.name in recorded:
             run.check_recorded(recorded[run.name], today, {})
         if (before := run.folder / CONFIG).is_file():

@@ -1,9 +1,8 @@
-"""Train planned runs as commands, several at a time. Nothing here imports Paddle."""
+"""Train planned runs as commands, several at a time."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from functools import partial
 
 from tqdm import tqdm
 
+from ernie_gram.distributed.device import visible_gpus
 from reader.errors import last_error_in
-from reader.system.child_commands import run_module
 from reader.system.installation import child_environment
 from reader.system.processes import available_cores, signal_at_parent_death
 from tasks.sweeps.planned_run import PlannedRun
@@ -92,11 +91,9 @@ def last_error(run: PlannedRun) -> str:
 def shares_of_gpus(jobs: int, processes: int) -> list[dict[str, str]]:
     """Return the environment of each of the runs that train at the same time, in which a run sees its own GPUs.
 
-    If there are fewer GPUs than processes of all runs, runs share them. GPUs that the user has named in LAUNCH_ARGS are
-    those of every run.
+    If there are fewer GPUs than processes of all runs, runs share them.
     """
-    is_named = re.search("--devices|--gpus", os.environ.get("LAUNCH_ARGS", ""))
-    count = 0 if jobs == 1 or is_named else int(run_module("ernie_gram.distributed.count_gpus"))
+    count = 0 if jobs == 1 else visible_gpus()
     if not count:
         return [{} for _ in range(jobs)]
     visible = os.environ.get(VISIBLE_GPUS)

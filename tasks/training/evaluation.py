@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_array
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.run.termination import until_requested
 from ernie_gram.training.program import Program
 from reader.batches.fields import Batch

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.training.job import Job, StartValues

@@ -161,10 +161,11 @@ class Finetuning(TaskData):
         write_description(self.output, TaskDescription(self.task, settings, self.tokenizer.segmenter, precision), own)
 
 
-def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Finetuning:
-    """Check everything that process `rank` of a run on `world_size` processes needs.
+def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) -> Finetuning:
+    """Check everything that a process of a run on `world_size` processes needs.
 
-    If the launcher has checked the run, the data that it read are used. Raises InputError that names the key or file.
+    If the launcher has checked the run, the data that it read are used. `is_first` is whether this is rank 0, which
+    alone reads large files of a checkpoint, and writes. Raises InputError that names the key or file.
     """
     began = time.monotonic()
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
@@ -184,7 +185,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Finet
         **{f"data.{split.name}": split.digest for split in (data.train, *data.dev)},
     }
     seconds = time.monotonic() - began
-    found, resume_from = _resume_from(config, data.task, identity, rank == 0)
+    found, resume_from = _resume_from(config, data.task, identity, is_first)
     return Finetuning(
         **vars(data),
         config=config,

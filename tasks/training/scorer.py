@@ -9,7 +9,7 @@ from typing import Any
 import paddle
 
 from ernie_gram.config.checks import require
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.training.program import Program

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import random
 import re
 import signal
@@ -27,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ernie_gram.run import checkpoint
-from ernie_gram.run.heartbeat import read_beat
+from ernie_gram.run.heartbeat import FOLDER, heartbeat_file, read_beat
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.conftest import build_all
@@ -72,7 +71,7 @@ class Training:
         """Start the training; at the end of the context no process of it is left."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: str(self.output)}
         if processes == 1:
-            environment["ERNIE_GRAM_HEARTBEAT"] = str(self.heartbeat(0))
+            environment[FOLDER] = str(self.log)
         with (self.log / "console.txt").open("ab") as console:
             process = subprocess.Popen(
                 self.command(processes), cwd=ROOT, env=environment, stdout=console, stderr=console
@@ -87,7 +86,7 @@ class Training:
 
     def heartbeat(self, rank: int) -> Path:
         """Return the heartbeat file of a rank."""
-        return self.log / f"heartbeat.{rank}.{platform.node()}"
+        return heartbeat_file(self.log, rank)
 
     def processes(self) -> dict[int, int | None]:
         """Return process -> rank of all processes of this training; None for the launcher."""

@@ -13,7 +13,7 @@ import pytest
 
 from ernie_gram import graph
 from ernie_gram.api import ExportedModel, Model
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.eager import load_layer
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model as Record

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.distributed import count_gpus
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, assert_one_line_error, call, python, shell, two_ranks
+from tests.support.commands import ROOT, assert_one_line_error, shell
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -32,45 +31,6 @@ def test_an_invalid_number_of_processes_is_refused(built: Path, tmp_path: Path, 
     assert not list(tmp_path.iterdir())
 
 
-NOTE = "note: this machine has 9 GPUs, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them\n"
-
-
-@pytest.fixture
-def path_with_nine_gpus(tmp_path: Path) -> str:
-    """A PATH on which nvidia-smi lists 9 GPUs."""
-    nvidia_smi = tmp_path / "bin" / "nvidia-smi"
-    nvidia_smi.parent.mkdir()
-    nvidia_smi.write_text("#!/bin/sh\nseq -f 'GPU %g: Tesla' 0 8\n")
-    nvidia_smi.chmod(0o755)
-    return f"{nvidia_smi.parent}:{os.environ['PATH']}"
-
-
-@pytest.mark.parametrize(("visible", "note"), [(None, NOTE), ("", ""), ("-1", "")])
-@pytest.mark.parametrize("is_gpu_package", [False, True])
-def test_gpus_of_another_package_of_paddle_are_noted_unless_they_are_hidden(
-    path_with_nine_gpus: str, monkeypatch: pytest.MonkeyPatch, visible: str | None, note: str, is_gpu_package: bool
-) -> None:
-    monkeypatch.setenv("PATH", path_with_nine_gpus)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    if is_gpu_package:
-        pretended_gpu.pretend(0, replace=monkeypatch.setattr)
-    # The function has the package from the module in which it is defined.
-    monkeypatch.setattr(count_gpus, "is_gpu_package", lambda: is_gpu_package)
-    done = call(count_gpus.main)
-    assert (done.stdout, done.stderr) == ("0\n", "" if is_gpu_package else note)
-
-
-def test_a_driver_that_does_not_answer_counts_as_none(
-    path_with_nine_gpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (Path(path_with_nine_gpus.partition(":")[0]) / "nvidia-smi").write_text("#!/bin/sh\nsleep 3\necho 'GPU 0: Tesla'\n")
-    monkeypatch.setenv("PATH", path_with_nine_gpus)
-    monkeypatch.setattr(count_gpus, "DRIVER_SECONDS", 0.1)
-    assert count_gpus.listed_gpus() == 0
-
-
 def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
     """One process is started for each GPU, and uses it."""
     environment = pretended_gpu.environment(2) | {pretended_gpu.CALLS: str(tmp_path), "LOG_DIR": str(tmp_path / "log")}
@@ -87,24 +47,16 @@ def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
     assert all(record["sent_bytes"] > 0 for record in records if record["kind"] == "train")
 
 
-@pytest.mark.parametrize(("devices", "key"), [("1,5", "--devices: 1,5"), ("1", "NPROC: 2")])
-def test_gpus_that_are_not_there_are_refused(tmp_path: Path, devices: str, key: str) -> None:
-    _, launch, *more = two_ranks(tmp_path / "log")
-    done = python("-m", launch, "--devices", devices, *more, **pretended_gpu.environment(2))
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {key}")
-
-
 def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
     """With PADDLE_VERBOSE=1, Paddle's launcher and its processes print some 40 lines more.
 
     There is one GPU, but the two processes are to use the CPU; so their groups are gloo's, whatever the environment. A
-    warning is printed once, although the launcher first runs a check.
+    warning is printed once, although the launcher checks the input first.
     """
     more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.log_every=2", "--trainer.device=cpu"]
     more.append(f"--paths.held_out={built / 'corpus'}")
     environment = {"NPROC": "2", "LOG_DIR": str(tmp_path / "log"), **pretended_gpu.environment(1)}
-    environment["PADDLE_DISTRI_BACKEND"] = "nccl"
+    environment |= {"PADDLE_DISTRI_BACKEND": "nccl", pretended_gpu.CALLS: str(tmp_path)}
     config = "conf/ablation/explicit.yaml"
     done = pretrain_sh(built, tmp_path / "run", *more, config=config, **environment)
     assert done.returncode == 0, done.stderr
@@ -114,6 +66,8 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     large = f"warning: {built / 'corpus'}: the lexicon is too large for this text"
     known = (warning, large, "corpus ", "kernels ", "training ", "output ", "eval", "train step", "saved ")
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
+    # The command, which is the launcher too, and its processes.
+    assert len((tmp_path / "starts.txt").read_text().splitlines()) == 1 + 2
 
 
 SRUN = """#!/bin/bash
@@ -165,7 +119,7 @@ def test_bad_slurm_steps_are_refused(built: Path, tmp_path: Path) -> None:
         ({"NPROC": "2", "NODES": "1"}, "NPROC: 2"),
         ({"FIRST": "no-such-host.invalid"}, "no-such-host.invalid"),
         ({"NPROC": "5"}, "data.batch_size: 10 processes"),
-        ({"SLURM_JOB_ID": "1", "LAUNCH_ARGS": "--master localhost --nnodes 2"}, "--master localhost"),
+        ({"SLURM_JOB_ID": "1", "LAUNCH_ARGS": "--master localhost --nnodes 2 --rank 0"}, "--master localhost"),
     ):
         done = slurm(built, tmp_path, **environment)
         assert done.returncode == 2

@@ -291,20 +291,6 @@ def test_a_new_store_is_used_and_shares_nothing_with_the_first() -> None:
     assert (done.stdout.split(), done.returncode) == (["1", "2"], 0), done.stderr
 
 
-def test_a_controller_of_the_launcher_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paddle.distributed.launch import controllers
-
-    class Other(controllers.CollectiveController):
-        """Stands for ours."""
-
-    known = list(controllers._controllers)
-    monkeypatch.setattr(controllers, "_controllers", known)
-    assert known.count(controllers.CollectiveController) == 1
-    private.replace_collective_controller(Other)
-    assert known.count(Other) == 1
-    assert controllers.CollectiveController not in known
-
-
 def test_a_container_of_the_launcher_has_a_process(tmp_path: Path) -> None:
     from paddle.distributed.launch.job.container import Container
 

@@ -92,7 +92,7 @@ def _train(arguments: list[str]) -> Path:
     from ernie_gram.pretraining.prepare import prepare
 
     config, given = load_config(PretrainConfig, arguments)
-    run = prepare(config, 1, 0, given)
+    run = prepare(config, 1, given=given)
     if run.resume_from is None or checkpoint.step_of(run.resume_from) != config.trainer.max_steps:
         with run.claim_output(), paddle.static.scope_guard(paddle.static.Scope()):
             train(run)

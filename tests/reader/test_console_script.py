@@ -13,22 +13,17 @@ import pytest
 import ernie_gram
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
-from reader.console_script import MODULES, main
+from reader import console_script
+from reader.console_script import MEMORY, MEMORY_VARIABLE, MODULES, main
 from reader.errors import InputError
 from reader.system.installation import CONF, child_environment, settings_file
 from tests.reader.test_commands import COMMANDS
 from tests.support.commands import ROOT, assert_one_line_error, call, python
 from tests.support.task_files import write
 
-# Modules that other commands start: the rank of a training, and parts of the launcher.
-INTERNAL = {
-    *("ernie_gram.pretrain", "tasks.finetune"),
-    *(f"ernie_gram.distributed.{name}" for name in ("launch", "count_gpus")),
-}
-
 
 def test_every_command_is_in_the_list() -> None:
-    assert {*MODULES.values(), *INTERNAL} == set(COMMANDS)
+    assert {*MODULES.values()} == set(COMMANDS)
     lines = call(main).stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")][-len(MODULES) :] == [*MODULES]
 
@@ -43,6 +38,33 @@ def test_the_version_is_the_same_everywhere(
         [sys.executable, "setup.py", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [ernie_gram.__version__]
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "expected", "restarts"),
+    [
+        ("pretrain", {}, MEMORY, True),
+        ("finetune", {"NPROC": "1"}, MEMORY, True),
+        ("finetune", {"NPROC": "2"}, MEMORY, False),
+        ("pretrain", {MEMORY_VARIABLE: "own"}, "own", False),
+        ("score", {}, None, False),
+    ],
+)
+def test_processes_that_train_have_their_memory_settings(
+    command: str, environment: dict[str, str], expected: str, restarts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, arguments: started.append(arguments))
+    monkeypatch.setattr(console_script, "run_command", lambda *_: None)
+    # A program that calls `main` is not started again.
+    for typed in (["another", "program"], ["python", "ernie-gram", command, "A", "B"]):
+        given = {**environment}
+        monkeypatch.setattr(os, "environ", given)
+        monkeypatch.setattr(sys, "argv", ["ernie-gram", command, "A", "B"])
+        monkeypatch.setattr(sys, "orig_argv", typed)
+        main()
+        assert given.get(MEMORY_VARIABLE) == expected
+    assert started == [[sys.executable, "ernie-gram", command, "A", "B"]] * restarts
 
 
 def test_the_nearest_name_is_given_for_a_misspelt_command() -> None:

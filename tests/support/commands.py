@@ -17,6 +17,13 @@ from unittest.mock import patch
 from reader.errors import one_line_errors
 
 ROOT = Path(__file__).resolve().parents[2]
+START_RANKS = """
+import os, sys
+from ernie_gram.distributed.launcher import Processes, start_ranks
+from reader.errors import one_line_errors
+number, os.environ["LOG_DIR"], script, *arguments = sys.argv[1:]
+one_line_errors(lambda: start_ranks(script, arguments, Processes(int(number), int(number), 0)))
+"""
 
 
 class Done(NamedTuple):
@@ -78,8 +85,12 @@ def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
 
 def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
     """Return the arguments of Python that run a script in two processes with our launcher."""
-    launcher = ["-m", "ernie_gram.distributed.launch", "--log_level", "ERROR", "--nproc_per_node", "2"]
-    return [*launcher, "--log_dir", str(log), str(ROOT / script)]
+    return ranks(2, log, script)
+
+
+def ranks(number: int, log: Path, script: str) -> list[str]:
+    """Return the arguments of Python that run a script in some processes with our launcher."""
+    return ["-c", START_RANKS, str(number), str(log), str(ROOT / script)]
 
 
 def build(*arguments: str) -> None:

@@ -13,7 +13,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 
 if TYPE_CHECKING:
-    from ernie_gram.distributed.ranks import World
+    from ernie_gram.distributed.device import World
     from ernie_gram.training.program import Program
 
 

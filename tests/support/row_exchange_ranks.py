@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ernie_gram.distributed import buckets
-from ernie_gram.distributed.row_exchange import sum_gradients
-from ernie_gram.distributed.row_gradients import RowGradient
+from ernie_gram.distributed.row_gradients import RowGradient, sum_gradients
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes

@@ -21,7 +21,7 @@ from ernie_gram.training.variables import get_arrays
 import paddle  # isort: skip
 
 config, _ = load_config(PretrainConfig, sys.argv[1:])
-run = prepare(config, WORLD_SIZE, RANK)
+run = prepare(config, WORLD_SIZE, RANK == 0)
 run.output.mkdir(parents=True, exist_ok=True)
 world = start_world("cpu")
 # Each rank draws different initial values, so the test fails unless those of rank 0 are copied to all ranks.

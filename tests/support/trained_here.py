@@ -19,7 +19,7 @@ def train_here(
     for run in runs:
         module, *options = run.command
         with fresh_scope():
-            done = call(finetune.main if module == "tasks.run_finetune" else pretrain.main, *options)
+            done = call(finetune.main if module == "tasks.finetune" else pretrain.main, *options)
         if done.returncode or ended(run) is None:
             failed.append(f"{run.name}: {done.stderr}")
     return failed

@@ -11,7 +11,7 @@ import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
-from ernie_gram.run.prepared import READ, WRITE, prepared_once
+from ernie_gram.run.prepared import PATH, prepared_once, share_prepared
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, InUseError
 from tasks.training.config import FinetuneConfig
@@ -229,27 +229,31 @@ def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finet
     assert (output / "result.json").exists()
 
 
-def test_processes_take_the_data_that_the_launchers_check_has_read(
+def test_processes_take_the_data_that_their_launcher_has_read(
     tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
     config, _ = load_config(FinetuneConfig, options(task, tmp_path / "run"))
-    monkeypatch.setenv(WRITE, str(tmp_path / "prepared"))
-    checked = prepare(config, 2)
-    monkeypatch.delenv(WRITE)
-    monkeypatch.setenv(READ, str(tmp_path / "prepared"))
+    monkeypatch.setenv(PATH, "")
+    share_prepared()
+    checked, shared = prepare(config, 2), tmp_path / "shared"
+    shutil.copy(os.environ[PATH], shared)
+    os.close(int(Path(os.environ[PATH]).name))
+    # As in another process.
+    monkeypatch.setenv(PATH, str(shared))
     monkeypatch.setattr("tasks.training.prepare.read_data", None)
-    run = prepare(config, 2, rank=1)
+    run = prepare(config, 2, is_first=False)
     assert run.describe() == checked.describe()
     assert run.identity == checked.identity
     assert run.kind.task == checked.kind.task
     # What was not written to its end is not used.
-    (tmp_path / "prepared").write_bytes((tmp_path / "prepared").read_bytes()[:-99])
+    shared.write_bytes(shared.read_bytes()[:-99])
     with pytest.raises(TypeError, match="not callable"):
         prepare(config, 2)
 
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_on_a_full_disk_each_process_prepares_for_itself(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(WRITE, "/dev/full")
-    assert prepared_once(lambda: b"x" * size) == b"x" * size
+    with open("/dev/full", "wb") as full:
+        monkeypatch.setenv(PATH, f"/proc/{os.getpid()}/fd/{full.fileno()}")
+        assert prepared_once(lambda: b"x" * size) == b"x" * size

@@ -17,9 +17,8 @@ from tests.support.runs import options
 
 # The ranks that wait are killed after a second; no checkpoint is being written.
 LAUNCHER = """
-from ernie_gram.distributed import watch, watched_launch
+from ernie_gram.distributed import watch
 watch.KILL_SECONDS = 1.0
-watched_launch.launch_watched()
 """
 
 
@@ -46,10 +45,10 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    _, _, *arguments = two_ranks(log, "tests/support/rank_that_waits.py")
+    _, code, *arguments = two_ranks(log, "tests/support/rank_that_waits.py")
     more = ["--trainer.max_steps=9", "--paths.held_out=null", "--trainer.device=gpu"]
     variables = {**pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7"}
-    done = python("-c", LAUNCHER, *arguments, *options(built, tmp_path / "run", *more), timeout=120, **variables)
+    done = python("-c", LAUNCHER + code, *arguments, *options(built, tmp_path / "run", *more), timeout=120, **variables)
     assert done.returncode == 137, done.stderr
     why = r"error: rank 1 \(process \d+\) was killed by SIGKILL \(perhaps by the system, because memory ran out\); .*"
     assert re.fullmatch(why, done.stderr.splitlines()[-1])

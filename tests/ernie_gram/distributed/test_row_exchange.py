@@ -13,7 +13,8 @@ import pytest
 
 from ernie_gram.distributed import buckets
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from tests.support.commands import ROOT, python
+from tests.support.commands import python
+from tests.support.commands import ranks as start
 from tests.support.small_model import TOKENS
 
 
@@ -22,9 +23,7 @@ def run_ranks(ranks: int, folder: Path) -> list[dict[str, np.ndarray]]:
 
     The tests take as long as the processes need to start, so each number of processes is started once.
     """
-    command = ["-m", "ernie_gram.distributed.launch", "--nproc_per_node", str(ranks)]
-    command += ["--log_level", "ERROR", "--log_dir", str(folder / "log")]
-    done = python(*command, str(ROOT / "tests/support/row_exchange_ranks.py"), str(folder))
+    done = python(*start(ranks, folder / "log", "tests/support/row_exchange_ranks.py"), str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
 

@@ -1,4 +1,4 @@
-"""The launcher: the status of the job, also after an error of its own, its folder of logs, and its console."""
+"""The launcher: its folder of logs, its console, and the threads of the ranks."""
 
 from __future__ import annotations
 
@@ -10,36 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.distributed.watched_launch import LAUNCHER_LOCK
+from ernie_gram.distributed.launcher import LAUNCHER_LOCK
 from reader.system.lock_files import LOCK_FILE, lock_file
 from reader.system.processes import available_cores
 from tests.support.commands import ROOT, python, two_ranks, wait_for
-
-# Paddle's launcher with the thread of its store, which does not end by itself.
-CODE = """
-import threading, time
-from ernie_gram.distributed import watched_launch
-
-def launch():
-    threading.Thread(target=time.sleep, args=(600,)).start()
-    raise {}
-
-watched_launch.launch = launch
-watched_launch.launch_watched()
-"""
-
-
-@pytest.mark.parametrize(
-    ("end", "status", "error"),
-    [
-        ("SystemExit(143)", 143, ""),
-        ("BrokenPipeError('console')", 1, "BrokenPipeError: console"),
-    ],
-)
-def test_a_job_ends_although_its_store_still_runs(end: str, status: int, error: str) -> None:
-    done = python("-c", CODE.format(end), timeout=120)
-    assert done.returncode == status, done.stderr
-    assert error in done.stderr
 
 
 def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_damaged_checkpoint_that_was_asked_for_is_refused(built: Path, finishe
     output = Path(shutil.copytree(finished, tmp_path / "run"))
     flip(output / "step_24" / checkpoint.MODEL)
     config = load(*options(built, output, *FINISHED, f"--trainer.resume={output / 'step_24'}"))
-    with pytest.raises(InputError, match=rf"--trainer.resume {output / 'step_20'}"):
+    with pytest.raises(InputError, match=rf"^trainer.resume: {output / 'step_24'}/"):
         prepare(config, 1)
 
 
@@ -90,7 +90,7 @@ def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
     assert sorted(large) == [chosen / checkpoint.MODEL, chosen / checkpoint.OPTIMIZER]
     # The other ranks read the state only, and leave the large files to rank 0.
     hashed.clear()
-    assert prepare(config, 2, rank=1).resume_from == chosen
+    assert prepare(config, 2, is_first=False).resume_from == chosen
     assert {path.name for path in hashed} == {checkpoint.STATE}
 
 

@@ -93,7 +93,7 @@ def test_lines_that_a_full_disk_refuses_are_written_later_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
-    write, room = log._file._file.write, 70
+    write, room = log._file.write, 70
 
     def refuse(content: bytes) -> int:
         nonlocal room
@@ -103,7 +103,7 @@ def test_lines_that_a_full_disk_refuses_are_written_later_in_order(
         room -= written
         return written
 
-    monkeypatch.setattr(log._file, "_file", SimpleNamespace(write=refuse, close=log._file._file.close))
+    monkeypatch.setattr(log, "_file", SimpleNamespace(write=refuse, close=log._file.close))
     for step in range(5):
         log.record("train", step, {"loss": 1.0})
     assert len(read_log(tmp_path)) == 1

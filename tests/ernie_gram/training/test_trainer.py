@@ -23,8 +23,8 @@ import pytest
 
 import ernie_gram
 from ernie_gram.distributed import collectives
+from ernie_gram.distributed.device import World
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
-from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import METERS, STARTS, read_json_lines, read_log
 from ernie_gram.training import trainer as training

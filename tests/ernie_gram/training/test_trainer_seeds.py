@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.device import World
 from ernie_gram.training import trainer as training
 
 # Seed, step and rank.

@@ -140,11 +140,3 @@ def test_check_of_a_run_compares_the_digests(built: Path, tmp_path: Path, name: 
     done = pretrain(tmp_path, tmp_path / "run", "--check")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(f"error: {path}: ")
-
-
-def test_the_check_of_a_launcher_leaves_the_digests_to_the_run(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ERNIE_GRAM_WRITE_PREPARED", str(tmp_path / "prepared"))
-    done = pretrain(built, tmp_path / "run", "--check")
-    assert (done.returncode, "digests" in done.stdout) == (0, False)

@@ -15,7 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 # Environment variables for `sitecustomize.py` in this folder: the number of pretended GPUs, and their capability; and a
-# folder where each rank writes RANK.txt at its end, with the result of `pretend`, one call a line.
+# folder where each rank writes RANK.txt at its end, with the result of `pretend`, one call a line, and each start of
+# Python adds a line to starts.txt.
 GPUS, CAPABILITY, CALLS = "PRETENDED_GPUS", "PRETENDED_CAPABILITY", "PRETENDED_CALLS"
 NAME = "Pretended GPU"
 MEMORY = 80 << 30

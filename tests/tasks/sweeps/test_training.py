@@ -85,8 +85,8 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
 
 
 def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = "4\n"
-    monkeypatch.setattr(training, "run_module", lambda *_: there)
+    there = 4
+    monkeypatch.setattr(training, "visible_gpus", lambda: there)
 
     def seen(jobs: int, ranks: int) -> list[str | None]:
         return [share.get("CUDA_VISIBLE_DEVICES") for share in training.shares_of_gpus(jobs, ranks)]
@@ -98,15 +98,12 @@ def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyP
     assert seen(1, 2) == [None]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-a7,2,3")
     assert seen(2, 1) == ["5", "GPU-a7"]
-    monkeypatch.setenv("LAUNCH_ARGS", "--devices 1,2")
-    assert seen(2, 1) == [None, None]
-    monkeypatch.delenv("LAUNCH_ARGS")
-    there = "0\n"
+    there = 0
     assert seen(2, 1) == [None, None]
 
 
 def test_a_run_has_the_gpus_of_the_run_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "run_module", lambda *_: "2\n")
+    monkeypatch.setattr(training, "visible_gpus", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     show = "echo $CUDA_VISIBLE_DEVICES > result"
     assert not train(
