@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ernie_gram import preflight, pretrain
-from tasks import finetune, predict
+from tasks import finetune, predict, sweep
 from tasks.registry import TASKS
 from tests.support import pretended_gpu, runs, tiny_task
 from tests.support.commands import assert_one_line_error, call
@@ -62,3 +62,20 @@ def test_a_device_that_lacks_what_a_command_needs_is_refused(
         refused("optimizer.precision", "--optimizer.precision=bfloat16")
     monkeypatch.setenv("FLAGS_selected_gpus", "2")
     refused("FLAGS_selected_gpus", *on_gpu)
+
+
+@pytest.mark.parametrize("pretrains", [False, True])
+def test_a_sweep_on_a_device_that_is_not_there_starts_no_run(
+    built: Path, tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretrains: bool
+) -> None:
+    monkeypatch.setattr(sweep, "train_all", lambda *_: pytest.fail("a run was started"))
+    (tmp_path / "own.yaml").write_text("objective: {generator_weight: 0, rtd_weight: 0}")
+    given = [each.replace("--", "--pretrain.", 1) for each in runs.options(built, tmp_path)]
+    # Its runs have folders of the sweep.
+    given = [each for each in given if not each.startswith("--pretrain.paths.output")]
+    data, prefix = tiny_task / "data", "--pretrain." if pretrains else "--"
+    arguments = [f"--pretrain={tmp_path / 'own.yaml'}", *given]
+    arguments = arguments if pretrains else [f"{data}/task.yaml", f"{tiny_task / 'model'}", f"--data={data}"]
+    done = call(sweep.main, *arguments, f"--output={tmp_path / 'sweep'}", f"{prefix}trainer.device=gpu")
+    assert (done.returncode, "trainer.device: " in done.stderr) == (2, True)
+    assert not (tmp_path / "sweep").exists()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import config_from_tree, load_config
+from ernie_gram.distributed.device import check_device
 from ernie_gram.formats.registry import read_model
 from ernie_gram.run.run_folder import RESULT
 from reader.errors import InputError, located, similar
@@ -114,6 +115,8 @@ def check_finetunings(
         config, paths = run.config, run.config.paths
         is_there = paths.model not in untrained
         with located(find_task(config.task).name):
+            if run.name not in recorded:
+                check_device(config.trainer.device, config.optimizer.precision, processes)
             data = of_data(config.task, paths.data, config.on_bad_row)
         if run.name in recorded:
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}

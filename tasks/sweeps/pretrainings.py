@@ -8,6 +8,7 @@ from statistics import median
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.device import check_device
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import evaluation_settings, prepare
 from ernie_gram.run import checkpoint
@@ -62,6 +63,10 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
     for run in runs:
         config, given = load_config(PretrainConfig, list(run.command[1:]))
         with located(run.name):
+            if run.name not in recorded:
+                check_device(
+                    config.trainer.device, config.optimizer.precision, processes, attention=config.model.attention
+                )
             today = prepare(config, processes, False, given).identity
         if run.name in recorded:
             run.check_recorded(recorded[run.name], today, {})
