@@ -116,6 +116,6 @@ def test_the_printed_config_explains_every_field_and_loads_again(tmp_path: Path)
 
 def test_help_and_print_config_name_every_key() -> None:
     for flag in ("--help", "--print_config"):
-        done = call(main, flag).ok()
+        done = call(main, "--seed=1", flag).ok()
         for key in all_keys(PretrainConfig):
             assert (f"--{key} " if flag == "--help" else key.rpartition(".")[2]) in done.stdout
