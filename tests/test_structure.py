@@ -143,9 +143,9 @@ def test_source_files_are_short_documented_and_not_named_utils() -> None:
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 2210,
+    "ernie_gram": 2110,
     "ernie_gram/config": 280,
-    "ernie_gram/distributed": 1800,
+    "ernie_gram/distributed": 1510,
     "ernie_gram/formats": 3120,
     "ernie_gram/inference": 738,
     "ernie_gram/kernels": 1730,
@@ -153,7 +153,7 @@ BUDGET = {
     "ernie_gram/planning": 383,
     "ernie_gram/pretraining": 2760,
     "ernie_gram/reporting": 628,
-    "ernie_gram/run": 1100,
+    "ernie_gram/run": 1035,
     "ernie_gram/training": 1980,
     "reader": 1110,
     "reader/batches": 774,
@@ -169,8 +169,8 @@ BUDGET = {
     "tasks/layouts": 1028,
     "tasks/metrics": 764,
     "tasks/registry": 637,
-    "tasks/sweeps": 687,
-    "tasks/training": 1503,
+    "tasks/sweeps": 700,
+    "tasks/training": 1510,
 }
 
 
