@@ -27,6 +27,8 @@ from paddle.static import MetaTensor as MetaTensor  # shape and dtype of a value
 
 # Environment variable in which Paddle's launcher tells a rank the number of its GPU (3.3.1).
 SELECTED_GPUS = "FLAGS_selected_gpus"
+# File in the launcher's folder of logs with the whole environment of a rank (3.3.1).
+ENVIRONMENT_OF_RANK = "backup_env.{}.json"
 # Run the operations of a static program one by one, in its order. Otherwise operations that draw random numbers would
 # run in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
 # would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but visits

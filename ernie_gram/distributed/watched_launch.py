@@ -14,7 +14,7 @@ from paddle.distributed.launch.controllers import CollectiveController
 
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
-from ernie_gram.paddle_private import process_of
+from ernie_gram.paddle_private import ENVIRONMENT_OF_RANK, process_of
 from ernie_gram.run.termination import REPEAT_SECONDS
 from reader.system.console import write_or_drop
 
@@ -22,9 +22,9 @@ from reader.system.console import write_or_drop
 class WatchedController(CollectiveController):
     """Starts the ranks of this machine as Paddle does, and watches them until all have ended.
 
-    It differs from Paddle's in three ways: a rank that dies or hangs ends the job, with its name and the reason on the
-    console; a signal reaches each rank once, which is given the time that it needs to save; and there may be more
-    ranks than GPUs, for a job on CPUs.
+    It differs from Paddle's in four ways: a rank that dies or hangs ends the job, with its name and the reason on the
+    console; a signal reaches each rank once, which is given the time that it needs to save; there may be more ranks
+    than GPUs, for a job on CPUs; and the environment, which may have secrets, is in no file that others can read.
 
     Attributes:
         status: the exit status of the job.
@@ -37,6 +37,19 @@ class WatchedController(CollectiveController):
         if len(ctx.node.device.labels) < int(ctx.args.nproc_per_node):
             ctx.node.device.labels = []
         super().__init__(ctx)
+
+    def add_container(self, container: Any = None, envs: dict[str, str] | None = None, **options: Any) -> None:
+        """Add a rank. Paddle writes its environment into a file, for the rank to read."""
+        path = Path(self.ctx.args.log_dir, ENVIRONMENT_OF_RANK.format((envs or {}).get("PADDLE_TRAINER_ID", "init")))
+        path.unlink(missing_ok=True)
+        path.touch(0o600)
+        super().add_container(container, envs=envs, **options)
+
+    def save_pod_env(self) -> None:
+        """Write no environment into the folder of logs."""
+
+    def save_pod_log(self, info: object) -> None:
+        """Write no environment, as `save_pod_env`."""
 
     def deploy_pod(self) -> None:
         """Start the ranks. There are none if a signal has ended the wait for other machines; then exit."""

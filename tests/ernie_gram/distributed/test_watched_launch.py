@@ -64,6 +64,18 @@ def test_ranks_share_the_cores_unless_the_number_of_threads_is_given(tmp_path: P
     assert found == [given or str(max(1, available_cores() // 2))] * 2
 
 
+def test_secrets_of_the_environment_are_in_no_log_that_others_can_read(tmp_path: Path) -> None:
+    """Paddle writes the whole environment of each rank into files; one of them was there with another mode before."""
+    log, secret = tmp_path / "log", "a secret of the test"
+    log.mkdir()
+    for path in (script := tmp_path / "rank.py", log / "backup_env.1.json"):
+        path.write_text("pass")
+    done = python(*two_ranks(log, str(script)), API_TOKEN=secret, timeout=120)
+    assert done.returncode == 0, done.stderr
+    kept = [path for path in log.iterdir() if secret in path.read_text()]
+    assert [path.name for path in kept if path.stat().st_mode & 0o077] == []
+
+
 def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
     """As after `2>&1 | tee` and Ctrl-C."""
     script = tmp_path / "rank.py"
