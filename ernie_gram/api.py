@@ -133,8 +133,9 @@ class Model:
         Returns:
             What was lost, one line each.
 
-        Raises InputError if the folder exists, if the format cannot hold the model, if a parameter has numbers that are
-        not finite, if the head is anything but named arrays of floating-point numbers, and for an exported program.
+        Raises InputError if the folder exists, if the format cannot hold the model, if `layer` has other parameters
+        than before or numbers that are not finite, if the head is anything but named arrays of floating-point numbers,
+        and for an exported program.
         """
         record = self._present()
         if head is not None:

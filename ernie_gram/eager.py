@@ -17,12 +17,13 @@ from paddle import nn
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.model import Model
-from ernie_gram.formats.parameters import check_numbers
+from ernie_gram.formats.parameters import check_numbers, check_shapes
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
 from ernie_gram.model.attention import Attention, Projected, Stream
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
+from ernie_gram.model.parameters import Shapes
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, all_logits, probabilities
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import PretrainModel
@@ -45,7 +46,10 @@ class ModelLayer(nn.Layer):
     Attributes:
         pretraining: encoder and prediction heads (see PretrainModel); None if the model has no heads.
         pooler: None if the model has none.
+        loaded: the names and shapes of the parameters when it was loaded (see `_shapes`).
     """
+
+    loaded: Shapes
 
     def __init__(
         self, config: ModelConfig, vocab_size: int, has_pooler: bool, pretraining: PretrainModel | None
@@ -116,14 +120,22 @@ def load_layer(model: Model) -> ModelLayer:
             check_array(arrays, parameter.name, parameter.shape, str(model.source))
             parameter.get_tensor().set(arrays[parameter.name], place)
     layer.eval()
+    layer.loaded = _shapes(layer)
     return layer
 
 
-def with_parameters_of(layer: nn.Layer, model: Model) -> Model:
+def _shapes(layer: nn.Layer) -> Shapes:
+    """Return the shapes of the parameters of a layer, by their places in it and their names."""
+    with dynamic_mode():
+        return {f"{place} ({each.name})": tuple(each.shape) for place, each in layer.named_parameters()}
+
+
+def with_parameters_of(layer: ModelLayer, model: Model) -> Model:
     """Return a model with the current parameters of its layer; the model itself if they are equal to its own.
 
-    Raises InputError if a parameter has numbers that are not finite.
+    Raises InputError if the network has other parameters than when it was loaded, or numbers that are not finite.
     """
+    check_shapes(_shapes(layer), layer.loaded, "layer")
     with dynamic_mode():
         present = _finite_float32({parameter.name: parameter for parameter in layer.parameters()}, "layer")
     if all(np.array_equal(values, model.parameters[name]) for name, values in present.items()):

@@ -155,20 +155,19 @@ def _is_changed_in_place(value: Value) -> bool:
 LAYER = "recompute_layer"
 
 
-@contextmanager
-def marked_layer() -> Iterator[None]:
-    """Mark the operations that are added to the program in this context as one layer; in dynamic mode, do nothing.
+class MarkedLayer:
+    """Marks the operations that are added to the program in its context as one layer; in dynamic mode, does nothing.
 
-    The operations must not draw random numbers, except for dropout.
+    The operations must not draw random numbers, except for dropout. No generator: `paddle.jit` cannot convert those.
     """
-    if paddle.in_dynamic_mode():
-        yield
-        return
-    block = paddle.static.default_main_program().global_block()
-    first = len(block.ops)
-    yield
-    for operation in block.ops[first:]:
-        operation.set_int_attr(LAYER, first)
+
+    def __enter__(self) -> None:
+        self.block = None if paddle.in_dynamic_mode() else paddle.static.default_main_program().global_block()
+        self.first = len(self.block.ops) if self.block else 0
+
+    def __exit__(self, *error: object) -> None:
+        for operation in self.block.ops[self.first :] if self.block else ():
+            operation.set_int_attr(LAYER, self.first)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ print("end of the page")
 
 def test_the_page_runs_in_one_process_beside_code_of_ones_own(built: Path, finished: Path, tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 11
+    assert len(blocks) == 12
     first = tmp_path / "output" / "first"
     task = replace(TASKS["sst2"], labels=("original", "swapped"))
     made_run(first / "order", task)

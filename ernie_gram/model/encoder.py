@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import float32, fuses_attention, marked_layer
+from ernie_gram.graph import MarkedLayer, float32, fuses_attention
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
@@ -30,6 +31,9 @@ from ernie_gram.model.layers import (
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
 from ernie_gram.model.sequences import PackedRows, SlotRows, WidenedRows
+
+# The rows of a stream, float32 [B, length, H].
+Rows: TypeAlias = tuple[paddle.Tensor, Stream]
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -122,23 +126,22 @@ class EncoderLayer(nn.Layer):
         self.act = config.hidden_act
         self.dropout = config.hidden_dropout_prob
 
-    def forward(
-        self, streams: list[tuple[paddle.Tensor, Stream]], rows_M: paddle.Tensor | None = None
-    ) -> list[paddle.Tensor]:
-        """Return new rows for every stream, float32 [B, length, H]. All streams attend to the first one, the context.
+    def forward(self, streams: list[Rows], rows_M: paddle.Tensor | None = None) -> list[Rows]:
+        """Return every stream with new rows, float32 [B, length, H]. All streams attend to the first one, the context.
 
         Args:
             rows_M: numbers of the only rows of the context that are returned, int64; [1, M, H].
         """
         joined = self.attention.joined()
-        projected = [self.attention.project(rows, joined, stream) for rows, stream in streams]
-        found = list[paddle.Tensor]()
-        for (rows, stream), own in zip(streams, projected, strict=True):
-            attended, ones = self.attention(own, projected[0], stream), stream.ones
+        projected = [(rows, stream, self.attention.project(rows, joined, stream)) for rows, stream in streams]
+        context = projected[0][2]
+        found: list[Rows] = []
+        for rows, stream, own in projected:
+            attended, ones = self.attention(own, context, stream), stream.ones
             if rows_M is not None and not found:
                 rows, attended = (paddle.gather(x.flatten(0, 1), rows_M).unsqueeze(0) for x in (rows, attended))
                 ones = ones_column(rows)
-            found.append(self._feed_forward(rows, attended, ones))
+            found.append((self._feed_forward(rows, attended, ones), stream))
         return found
 
     def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor | None) -> paddle.Tensor:
@@ -196,9 +199,8 @@ class Encoder(nn.Layer):
             streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
         rows_M = None if wanted_M is None else layout.numbers(wanted_M)
         for layer in self.layers:
-            with marked_layer() if self.training else nullcontext():
-                rows = layer(streams, rows_M if layer is self.layers[-1] else None)
-            streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
+            with MarkedLayer() if self.training else nullcontext():
+                streams = layer(streams, rows_M if layer is self.layers[-1] else None)
         (context_BLH, _), *others = streams
         context_NH = layout.slots(context_BLH) if wanted_M is None else context_BLH.flatten(0, 1)
         return context_NH, others[0][0].flatten(0, 1) if others else None

@@ -314,3 +314,21 @@ def test_single_vectors_are_one_array_in_the_order_of_the_texts(tmp_path: Path) 
             model.encode(TEXTS, vectors="median")
     with pytest.raises(InputError, match=r"^vectors: 'pooled'"):
         Model(made("explicit")).encode(["ba"], vectors="pooled")
+
+
+def test_the_network_is_saved_and_trained_as_a_static_program(tmp_path: Path) -> None:
+    """With `paddle.jit`; gradients too."""
+    record = made(None, **PAIRS)
+    inputs = [paddle.to_tensor(array) for array in Model(record).batch(TEXTS).values()]
+    one, other = Model(record).layer, Model(record).layer
+    expected = one(*inputs)
+    kinds = [paddle.static.InputSpec([None] * each.ndim, "int64") for each in inputs]
+    paddle.jit.save(one, str(tmp_path / "network"), input_spec=kinds)
+    for found in (paddle.jit.load(str(tmp_path / "network")), paddle.jit.to_static(other, full_graph=True)):
+        for values, wanted in zip(found(*inputs), expected, strict=True):
+            np.testing.assert_allclose(values.numpy(), wanted.numpy(), atol=1e-6)
+    other.train()
+    for layer in (one, other):
+        layer(*inputs)[1].square().sum().backward()
+    for parameter, wanted in zip(other.parameters(), one.parameters(), strict=True):
+        np.testing.assert_allclose(parameter.grad.numpy(), wanted.grad.numpy(), atol=1e-6, err_msg=wanted.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import paddle
 import pytest
 
 from ernie_gram import Model
+from ernie_gram.eager import ModelLayer
 from ernie_gram.formats.model import Model as Record
 from ernie_gram.formats.model import TrainingRecord
 from ernie_gram.formats.registry import read_model
@@ -56,6 +58,39 @@ def test_parameters_are_saved_in_float32_and_only_if_they_are_finite(tmp_path: P
     with pytest.raises(InputError, match="layer: word_embedding holds numbers that are not finite"):
         model.save(tmp_path / "nan")
     assert not (tmp_path / "nan").exists()
+
+
+def removed(layer: ModelLayer) -> str:
+    layer.encoder.layers = paddle.nn.LayerList(list(layer.encoder.layers)[:-1])
+    return r"layers\.1\.\S+ \(encoder_layer_1_.* missing"
+
+
+def exchanged(layer: ModelLayer) -> str:
+    layer.encoder.layers = paddle.nn.LayerList(list(layer.encoder.layers)[::-1])
+    return r"layers\.0\.\S+ \(encoder_layer_0_.* missing"
+
+
+def added(layer: ModelLayer) -> str:
+    layer.adapter = paddle.nn.Linear(2, 2)
+    return r"adapter\.weight .*adapter\.bias .* not expected"
+
+
+def resized(layer: ModelLayer) -> str:
+    word = layer.encoder.embeddings.word
+    with paddle.utils.unique_name.guard():
+        word.weight = word.create_parameter([9, 24], attr=paddle.ParamAttr(word.weight.name))
+    return r"word_embedding\) has shape \[9, 24\]"
+
+
+@pytest.mark.parametrize("change", [removed, exchanged, added, resized])
+def test_a_network_with_other_layers_than_the_model_is_not_saved(
+    tmp_path: Path, change: Callable[[ModelLayer], str]
+) -> None:
+    model = Model(made())
+    message = change(model.layer)
+    with pytest.raises(InputError, match=message):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_a_head_of_ones_own_is_kept_with_the_trained_model(tmp_path: Path) -> None:

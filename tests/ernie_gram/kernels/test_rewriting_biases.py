@@ -6,7 +6,7 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
-from ernie_gram.graph import marked_layer
+from ernie_gram.graph import MarkedLayer
 from ernie_gram.model.layers import linear, ones_column
 from tests.support.rewritten_programs import run_both
 
@@ -72,7 +72,7 @@ def test_products_that_are_read_later_are_not_overwritten() -> None:
 
 def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        with marked_layer():
+        with MarkedLayer():
             return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
 
     assert "pd_op.gelu" in run_both(build)
