@@ -142,7 +142,7 @@ def write(
     """
     vocabulary, config = model.vocabulary, model.config
     held = {name: values for name, values in held_parameters(model).items() if name not in TOKEN_HEAD}
-    arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=True)
+    arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=head is not None)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     write_safetensors(folder / SAFETENSORS, arrays)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
 from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.paddlenlp_config import PDPARAMS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
@@ -27,6 +28,12 @@ def read_model(path: Path) -> Model:
     if not path.is_dir():
         raise InputError(
             f"{path}: {'is a file, not a folder' if path.exists() else f'no such folder{_hub_hint(path)}'}"
+        )
+    index = next(path.glob("*.index.json"), None)
+    if index is not None and not any((path / name).is_file() for name in (*bert.WEIGHTS, PDPARAMS)):
+        raise InputError(
+            f"{index}: the weights are in several files, which are not read; write them as one file, in the software "
+            'that wrote them: model.save_pretrained(FOLDER, max_shard_size="100GB")'
         )
     found = [each for each in FORMATS if each.detect(path)]
     if not found:

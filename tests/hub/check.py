@@ -82,7 +82,19 @@ def check_models(folder):
             example.with_suffix(".hidden").rename(example)
         print(line, flush=True)
         good &= max(difference, pickled) <= TOLERANCE
+        check_bfloat16(path)
     return good
+
+
+def check_bfloat16(folder):
+    """Load an export in bfloat16: the encoder must have the parameters of the export, rounded."""
+    architecture = json.loads((folder / "config.json").read_text())["architectures"][0]
+    load = getattr(transformers, architecture).from_pretrained
+    exact, rounded = (load(str(folder), dtype=dtype).state_dict() for dtype in ("float32", "bfloat16"))
+    for name in exact.keys() - {"pooler.dense.weight", "pooler.dense.bias"}:  # which may be drawn at random
+        expected = exact[name].astype("bfloat16").astype("float32").numpy()
+        assert rounded[name].dtype == paddle.bfloat16, name
+        assert np.array_equal(rounded[name].astype("float32").numpy(), expected), name
 
 
 def check_card(folder):
@@ -145,14 +157,17 @@ def write_theirs(folder):
         random = np.random.default_rng(3)
         for parameter in model.parameters():
             noise = 0.2 * random.standard_normal(parameter.shape)
-            parameter.set_value(parameter + paddle.to_tensor(noise.astype("float32")))
+            # What bfloat16 can hold, so that all files have the same numbers.
+            values = (parameter + paddle.to_tensor(noise.astype("float32"))).astype("bfloat16")
+            parameter.set_value(values.astype("float32"))
         lengths = np.array([20, 7])
         ids = np.where(np.arange(20) < lengths[:, np.newaxis], random.integers(1, 50, (2, 20)), 0)
         segments = random.integers(0, 2, (2, 20))
         sequence, pooled = model(paddle.to_tensor(ids), paddle.to_tensor(segments))[:2]
-        for kind in ("safetensors", "pdparams"):
+        for kind in ("safetensors", "pdparams", "bfloat16_safetensors", "bfloat16_pdparams"):
             path = folder / f"{family}_{kind}"
-            model.save_pretrained(str(path), safe_serialization=kind == "safetensors")
+            model.to(dtype="bfloat16" if kind.startswith("bfloat16") else "float32")
+            model.save_pretrained(str(path), safe_serialization=kind.endswith("safetensors"))
             getattr(transformers, f"{family}Tokenizer")(str(vocabulary)).save_pretrained(str(path))
             arrays = {"input_ids": ids, "token_type_ids": segments, "lengths": lengths}
             np.savez(f"{path}.npz", **arrays, sequence_output=sequence.numpy(), pooled_output=pooled.numpy())

@@ -20,6 +20,8 @@ LENGTH_BYTES = 8
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"} | {
     f"{kind[0].upper()}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
 }
+# Paddle stores the bits of bfloat16 so, and has no 16-bit unsigned numbers itself.
+NAMES["U16"] = "bfloat16"
 
 
 def is_safetensors(start: bytes) -> bool:

@@ -52,16 +52,16 @@ NORMS = {
     "encoder.layers.0.norm1": "encoder_layer_0_post_att_layer_norm",
     "encoder.layers.0.norm2": "encoder_layer_0_post_ffn_layer_norm",
 }
-TABLE = "ernie_gram.embeddings.rel_pos_embeddings.weight"
-SEGMENTS = "ernie_gram.embeddings.token_type_embeddings.weight"
+TABLE = "embeddings.rel_pos_embeddings.weight"
+SEGMENTS = "embeddings.token_type_embeddings.weight"
 NAMES = {
-    "ernie_gram.embeddings.word_embeddings.weight": "word_embedding",
-    "ernie_gram.embeddings.position_embeddings.weight": "pos_embedding",
+    "embeddings.word_embeddings.weight": "word_embedding",
+    "embeddings.position_embeddings.weight": "pos_embedding",
     SEGMENTS: "sent_embedding",
-    **{f"ernie_gram.{theirs}.weight": f"{ours}.w_0" for theirs, ours in LINEAR.items()},
-    **{f"ernie_gram.{theirs}.bias": f"{ours}.b_0" for theirs, ours in LINEAR.items()},
-    **{f"ernie_gram.{theirs}.weight": f"{ours}_scale" for theirs, ours in NORMS.items()},
-    **{f"ernie_gram.{theirs}.bias": f"{ours}_bias" for theirs, ours in NORMS.items()},
+    **{f"{theirs}.weight": f"{ours}.w_0" for theirs, ours in LINEAR.items()},
+    **{f"{theirs}.bias": f"{ours}.b_0" for theirs, ours in LINEAR.items()},
+    **{f"{theirs}.weight": f"{ours}_scale" for theirs, ours in NORMS.items()},
+    **{f"{theirs}.bias": f"{ours}_bias" for theirs, ours in NORMS.items()},
 }
 
 
@@ -194,7 +194,7 @@ def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> N
     assert content["architectures"] == ["ErnieGramForTokenClassification"]
     assert (content["id2label"], content["label2id"]) == ({"0": "O", "1": "B-PER"}, {"O": 0, "B-PER": 1})
     arrays = load_file(folder / "model.safetensors")
-    assert arrays.keys() == NAMES.keys() | {"classifier.weight", "classifier.bias"}
+    assert arrays.keys() == {f"ernie_gram.{name}" for name in NAMES} | {"classifier.weight", "classifier.bias"}
     assert np.array_equal(arrays["classifier.weight"], weight)
     head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1], problem_type="regression")
     content = json.loads((written(tmp_path / "score", model_of(), head) / "config.json").read_text())
@@ -275,10 +275,7 @@ def test_the_older_config_with_nested_settings_is_read(tmp_path: Path) -> None:
 def test_encoders_of_paddlenlps_bert_and_ernie_are_read(tmp_path: Path, family: str) -> None:
     model = model_of()
     folder = written(tmp_path / "export", model)
-    renamed = {
-        name.replace("ernie_gram.", f"{family}."): values
-        for name, values in load_file(folder / "model.safetensors").items()
-    }
+    renamed = {f"{family}.{name}": values for name, values in load_file(folder / "model.safetensors").items()}
     save_file(renamed | {"cls.predictions.layer_norm.bias": np.ones(16, np.float32)}, folder / "model.safetensors")
     change_json(folder / "config.json", architectures=[f"{family.title()}ForMaskedLM"], layer_norm_eps=1e-6)
     read = paddlenlp.read(folder)

@@ -217,6 +217,27 @@ def test_a_damaged_folder_is_refused_in_one_line_that_names_the_file(case: str, 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("format_name", "weights", "index"),
+    [
+        ("bert", ["model.safetensors"], "model.safetensors.index.json"),
+        ("bert", ["model.safetensors"], "pytorch_model.bin.index.json"),
+        ("paddlenlp", ["model.safetensors", "model_state.pdparams"], "model.safetensors.index.json"),
+    ],
+)
+def test_weights_in_several_files_are_refused_with_the_file_that_lists_them(
+    tmp_path: Path, format_name: str, weights: list[str], index: str
+) -> None:
+    write_model(random_model(), tmp_path / "model", format_name, accept_loss=True)
+    (tmp_path / "model" / index).write_text("{}")
+    # Beside a whole file, a list of others is nothing to care about.
+    assert read_model(tmp_path / "model").format == format_name
+    for name in weights:
+        (tmp_path / "model" / name).unlink()
+    with pytest.raises(InputError, match=f"^{tmp_path}/model/{index}: .*max_shard_size"):
+        read_model(tmp_path / "model")
+
+
 def test_an_existing_target_is_refused_and_a_failed_write_leaves_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,11 +56,12 @@ def test_arrays_of_the_library_are_read_and_what_is_written_is_read_by_the_libra
 def test_storage_in_16_and_64_bits_becomes_float32_and_is_noted(tmp_path: Path) -> None:
     values = np.array([1.0, -2.5, 0.15625, np.inf], np.float32)  # exact in every type
     bfloat16 = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
-    data = values.astype("<f2").tobytes() + bfloat16 + values.astype("<f8").tobytes()
+    data = values.astype("<f2").tobytes() + 2 * bfloat16 + values.astype("<f8").tobytes()
     header = {
         "half": entry("F16", [4], [0, 8]),
         "brain": entry("BF16", [2, 2], [8, 16]),
-        "double": entry("F64", [4], [16, 48]),
+        "of Paddle": entry("U16", [4], [16, 24]),
+        "double": entry("F64", [4], [24, 56]),
     }
     stored = read_arrays(written(tmp_path / "model.safetensors", header, data))
     for array in stored.arrays.values():
