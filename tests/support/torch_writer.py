@@ -1,9 +1,8 @@
-"""Write files of PyTorch tensors without PyTorch: both formats, from their description, independent of the readers."""
+"""Write files of PyTorch tensors without PyTorch, from the description of the format, independent of the reader."""
 
 from __future__ import annotations
 
 import pickle
-import struct
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +41,7 @@ def _plain(value: Any) -> bytes:
     return pickle.dumps(value, 2)[2:-1]
 
 
-def _pickle(entries: dict[str, Any], is_stream: bool) -> tuple[bytes, list[np.ndarray]]:
+def _pickle(entries: dict[str, Any]) -> tuple[bytes, list[np.ndarray]]:
     """Return the pickle of an OrderedDict with PyTorch's attribute `_metadata`, and the storages."""
     storages: list[np.ndarray] = []
     data = b"\x80\x02" + EMPTY + b"("
@@ -56,7 +55,7 @@ def _pickle(entries: dict[str, Any], is_stream: bool) -> tuple[bytes, list[np.nd
             storages.append(value.storage)
         kind = f"ctorch\n{STORAGE_NAMES[value.storage.dtype.str]}\n".encode()
         reference = _plain("storage") + kind + _plain(str(key)) + _plain("cpu") + _plain(len(value.storage))
-        data += b"ctorch._utils\n_rebuild_tensor_v2\n((" + reference + b"N" * is_stream + b"tQ"
+        data += b"ctorch._utils\n_rebuild_tensor_v2\n((" + reference + b"tQ"
         data += _plain(value.offset) + _plain(value.shape) + _plain(value.strides) + _plain(False) + EMPTY + b"tR"
     return data + b"u" + _plain({"_metadata": {"": {"version": 1}}}) + b"b.", storages
 
@@ -66,19 +65,9 @@ EMPTY = b"ccollections\nOrderedDict\n)R"
 
 def write_archive(path: Path, entries: dict[str, Any]) -> None:
     """Write the zip archive of PyTorch 1.6 and later."""
-    data, storages = _pickle(entries, False)
+    data, storages = _pickle(entries)
     found = {"data.pkl": data, "byteorder": b"little", "version": b"3\n"}
     found |= {f"data/{key}": elements.tobytes() for key, elements in enumerate(storages)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, content in found.items():
             archive.writestr(f"archive/{name}", content)
-
-
-def write_stream(path: Path, entries: dict[str, Any]) -> None:
-    """Write the format before PyTorch 1.6: pickles, then each storage after its number of elements."""
-    data, storages = _pickle(entries, True)
-    system = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
-    start = b"".join(pickle.dumps(value, 2) for value in (0x1950A86A20F9469CFC6C, 1001, system))
-    keys = pickle.dumps([str(key) for key in range(len(storages))], 2)
-    raw = b"".join(struct.pack("<q", len(elements)) + elements.tobytes() for elements in storages)
-    path.write_bytes(start + data + keys + raw)

@@ -28,7 +28,7 @@ from reader.errors import quoted
 MAX_OPERATIONS = 2_000_000
 ALLOWED = (
     *("PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"),
-    *("BINFLOAT", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+    *("BINFLOAT", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS", "SETITEM", "SETITEMS"),
     *("EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET"),
     *("LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "BINPERSID"),
@@ -85,7 +85,7 @@ class ArrayUnpickler(pickle._Unpickler):
     def __init__(
         self, file: BytesIO | mmap, names: Mapping[str, Any], resolve: Callable[[Any], Any] | None = None
     ) -> None:
-        super().__init__(file, encoding="latin1")  # bytes of Python 2
+        super().__init__(file)
         self.names, self.resolve = names, resolve
         self.dispatch = _Operations(OPERATIONS)  # type: ignore[misc]
 
@@ -205,7 +205,7 @@ def array_names() -> dict[str, Any]:
         "numpy.ndarray": None,  # only mentioned
         "numpy.dtype": _pickled_type,
         "_codecs.encode": encode,
-        "collections.OrderedDict": _ordered_dict,
+        "collections.OrderedDict": lambda: Entries(),
     }
     for core in ("numpy.core", "numpy._core"):
         names[f"{core}.multiarray._reconstruct"] = lambda kind, shape, code: PickledArray(latin1)
@@ -223,15 +223,6 @@ def _pickled_type(code: Any, align: Any = False, copy: Any = True) -> PickledTyp
     if dtype is None:
         raise ValueError(f"arrays of type {quoted(code)} are not read")
     return PickledType(dtype)
-
-
-def _ordered_dict(*arguments: list) -> Entries:
-    made = Entries()
-    for pairs in arguments:  # Python 2 gives the items as a list of lists
-        for key, value in pairs:
-            made[key] = value
-        pairs.clear()  # a small file could ask for the same items again and again
-    return made
 
 
 def _tuple(values: Any) -> tuple:

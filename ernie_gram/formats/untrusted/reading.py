@@ -13,7 +13,7 @@ from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays
 from ernie_gram.formats.untrusted.paddle_pickle import read_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import is_paddle_variable, read_paddle_variable
 from ernie_gram.formats.untrusted.safetensors_file import is_safetensors, read_safetensors
-from ernie_gram.formats.untrusted.torch_file import ZIP_START, is_torch_stream, read_torch_archive, read_torch_stream
+from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
 from reader.errors import InputError
 
 LFS_POINTER = b"version https://git-lfs"
@@ -60,8 +60,8 @@ def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
             return read_safetensors(path, memoryview(data))
         if start.startswith(ZIP_START):
             return read_torch_archive(path)
-        if is_torch_stream(start):
-            return read_torch_stream(path, data)
+        if start.startswith(OLD_START):
+            raise ValueError("PyTorch before 1.6 wrote it; write it again: torch.save(torch.load(FILE), FILE)")
         # The operation PROTO, with which all but the oldest pickles begin.
         if start[0] == 0x80 or path.suffix == ".pdparams":
             return read_pdparams(path, data)

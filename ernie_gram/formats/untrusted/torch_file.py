@@ -1,7 +1,7 @@
-"""PyTorch's `.bin` and `.pt` files of tensors: the zip archive of version 1.6 and later, and the stream before it.
+"""PyTorch's `.bin` and `.pt` files of tensors: the zip archive of version 1.6 and later.
 
-Both hold a pickle in which a tensor is a view (offset, shape, strides) of a storage. The zip archive stores
-the storages uncompressed, as members `NAME/data/KEY`; the stream appends them to the pickle.
+It holds a pickle in which a tensor is a view (offset, shape, strides) of a storage, and the storages uncompressed, as
+members `NAME/data/KEY`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +35,8 @@ STORAGES = {
 
 ZIP_START = b"PK\x03\x04"
 DATA = "/data.pkl"
-
-MAGIC = 0x1950A86A20F9469CFC6C
-STREAM_START = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little")
-STREAM_VERSION = 1001
+# Of files before version 1.6, a stream of pickles.
+OLD_START = b"\x80\x02\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 
 
 @dataclass(frozen=True)
@@ -88,38 +85,7 @@ def read_torch_archive(path: Path) -> StoredArrays:
     return _views(path, entries, storages)
 
 
-def is_torch_stream(start: bytes) -> bool:
-    """Return whether the first bytes of a file are those of PyTorch's format before version 1.6."""
-    return start.startswith(STREAM_START)
-
-
-def read_torch_stream(path: Path, data: mmap) -> StoredArrays:
-    """Return the tensors of PyTorch's format before version 1.6; raises ValueError as `read_torch_archive` does.
-
-    The file is a sequence of pickles: a magic number, a version, the machine, the tensors, the keys of the storages.
-    The storages follow in the order of the keys, each with its number of elements as a 64-bit integer.
-    """
-    _magic, version, system = (ArrayUnpickler(data, {}).load() for _ in range(3))
-    if version != STREAM_VERSION:
-        raise ValueError(f"version {quoted(version)} of PyTorch's format is unknown")
-    if not isinstance(system, dict) or system.get("little_endian") is not True:
-        raise ValueError("its arrays are not in little-endian byte order")
-    entries, keys = _entries(data), ArrayUnpickler(data, {}).load()
-    if not isinstance(keys, list) or any(not isinstance(key, str) for key in keys):
-        raise ValueError("the list of storages is damaged")
-    sizes = {value.storage.key: value.storage.dtype.itemsize for value in entries.values() if isinstance(value, Tensor)}
-    storages, bytes_, offset = {}, memoryview(data), data.tell()
-    for key in keys:
-        if key not in sizes:
-            raise ValueError(f"the storage {quoted(key)} belongs to no tensor, so its size is unknown")
-        end = offset + 8 + int.from_bytes(bytes_[offset : offset + 8], "little") * sizes[key]
-        if end > len(bytes_):
-            raise ValueError(f"truncated; the storage {quoted(key)} ends after the end of the file")
-        storages[key], offset = bytes_[offset + 8 : end], end
-    return _views(path, entries, storages)
-
-
-def _entries(file: BytesIO | mmap) -> dict[str, Any]:
+def _entries(file: BytesIO) -> dict[str, Any]:
     """Return the dict of a pickle, with `Tensor` records in place of the tensors."""
     names = {
         "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
@@ -133,13 +99,11 @@ def _entries(file: BytesIO | mmap) -> dict[str, Any]:
 
 
 def _storage(reference: Any) -> Storage:
-    """Return the storage of a persistent ID ("storage", type, key, device, number of elements, None)."""
+    """Return the storage of a persistent ID ("storage", type, key, device, number of elements)."""
     match reference:
         case ("storage", np.dtype() as dtype, str(key), _, int(size)) if size >= 0:
             return Storage(dtype, key, size)
-        case ("storage", np.dtype() as dtype, str(key), _, int(size), None) if size >= 0:
-            return Storage(dtype, key, size)
-    raise ValueError("a reference to a storage is damaged, or the storage is a view of another one")
+    raise ValueError("a reference to a storage is damaged")
 
 
 def _rebuild_tensor(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from reader.errors import InputError
 from tests.support import reference_bert as reference
 from tests.support.model_folders import VOCABULARY, encoder_output, random_ids
 from tests.support.static_programs import Arrays
-from tests.support.torch_writer import tensor, write_archive, write_stream
+from tests.support.torch_writer import tensor, write_archive
 
 LAYERS, HEADS, HIDDEN, INNER, POSITIONS, TOKENS = 2, 4, 16, 40, 24, len(VOCABULARY)
 CONFIG: dict[str, Any] = {
@@ -152,12 +151,11 @@ def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("write", [write_archive, write_stream])
-def test_files_of_pytorch_give_the_same_model(write: Callable[[Path, Any], None], tmp_path: Path) -> None:
+def test_files_of_pytorch_give_the_same_model(tmp_path: Path) -> None:
     expected = read_model(bert_folder(tmp_path / "bert"))
     folder = bert_folder(tmp_path / "torch")
     (folder / "model.safetensors").unlink()
-    write(folder / "pytorch_model.bin", {name: tensor(values) for name, values in BERT.items()})
+    write_archive(folder / "pytorch_model.bin", {name: tensor(values) for name, values in BERT.items()})
     found = read_model(folder)
     assert found.parameters.keys() == expected.parameters.keys()
     assert all(np.array_equal(found.parameters[name], values) for name, values in expected.parameters.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import pickletools
-import struct
 import warnings
 from pathlib import Path
 
@@ -57,18 +56,6 @@ def test_the_state_of_a_layer_and_tensors_of_every_type_are_read(tmp_path: Path,
 def test_numpy_arrays_pickled_by_python_are_read(tmp_path: Path, protocol: int) -> None:
     (tmp_path / "a.pdparams").write_bytes(pickle.dumps({**ARRAYS, "number": np.float32(3)}, protocol))
     assert_equal(read_arrays(tmp_path / "a.pdparams").arrays, {**ARRAYS, "number": np.array(3, np.float32)})
-
-
-def test_a_file_of_python_2_is_read(tmp_path: Path) -> None:
-    """Python 2 stores bytes and names alike as byte strings, with the names of numpy 1."""
-    data = np.array([1.5, -2.0], "<f4").tobytes()
-    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02\x85"
-    array += b"cnumpy\ndtype\nU\x02f4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-    array += b"\x89T" + struct.pack("<i", len(data)) + data + b"tb"
-    content = b"\x80\x02}U\x06weight" + array + b"s."
-    np.testing.assert_array_equal(pickle.loads(content, encoding="latin1")["weight"], [1.5, -2.0])
-    (tmp_path / "a.pdparams").write_bytes(content)
-    assert_equal(read_arrays(tmp_path / "a.pdparams").arrays, {"weight": np.array([1.5, -2.0], np.float32)})
 
 
 def test_arrays_in_slices_are_refused_with_the_way_out(tmp_path: Path) -> None:

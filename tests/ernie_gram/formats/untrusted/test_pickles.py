@@ -178,17 +178,8 @@ def test_a_file_of_operations_only_is_refused(tmp_path: Path, monkeypatch: pytes
         read_arrays(tmp_path / "a.pdparams")
 
 
-@pytest.mark.parametrize(
-    ("value", "call"),
-    [
-        (text("x" * 1_000_000), b"c_codecs\nencode\nh\x00" + text("latin1") + b"\x86R"),
-        (
-            b"](" + b"".join(b"](" + text(f"key{i}") + b"Ne" for i in range(20_000)) + b"e",
-            b"ccollections\nOrderedDict\nh\x00\x85R",
-        ),
-    ],
-)
-def test_what_a_pickle_asks_for_repeatedly_takes_memory_once(tmp_path: Path, value: bytes, call: bytes) -> None:
+def test_text_that_a_pickle_encodes_repeatedly_takes_memory_once(tmp_path: Path) -> None:
+    value, call = text("x" * 1_000_000), b"c_codecs\nencode\nh\x00" + text("latin1") + b"\x86R"
     (tmp_path / "a.pdparams").write_bytes(b"\x80\x02](" + value + b"q\x00" + call * 1000 + b"e.")
     tracemalloc.start()
     with pytest.raises(InputError, match="holds a list"):

@@ -17,7 +17,7 @@ from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from reader.errors import MAX_MESSAGE, InputError
 from reader.system.untrusted_text import read_json
-from tests.support.torch_writer import tensor, write_archive, write_stream
+from tests.support.torch_writer import tensor, write_archive
 
 ARRAYS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.array([0.5, -1.5], np.float32)}
 
@@ -27,7 +27,6 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "pickle of protocol 2": lambda path: path.write_bytes(pickle.dumps(ARRAYS, 2)),
     "pickle of protocol 5": lambda path: path.write_bytes(pickle.dumps(ARRAYS, 5)),
     "PyTorch archive": lambda path: write_archive(path, {name: tensor(array) for name, array in ARRAYS.items()}),
-    "PyTorch stream": lambda path: write_stream(path, {name: tensor(array) for name, array in ARRAYS.items()}),
     "Paddle variable": lambda path: write_paddle_variable(path, ARRAYS["weight"]),
 }
 
