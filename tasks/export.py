@@ -22,7 +22,7 @@ from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Obstacle
-from ernie_gram.formats.paddlenlp_config import TaskHead
+from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from reader.batches.fields import SENTENCE_IDS

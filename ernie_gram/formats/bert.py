@@ -13,7 +13,7 @@ from typing import Any
 from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, from_ours
-from ernie_gram.formats.paddlenlp_config import is_paddlenlps
+from ernie_gram.formats.paddlenlp import is_paddlenlps
 from ernie_gram.formats.parameters import load_parameters
 from ernie_gram.formats.settings import (
     BERT_DEFAULTS,

@@ -1,11 +1,10 @@
 """Model folders of PaddleNLP's ErnieGram classes, read and written without PaddleNLP.
 
-    config.json                                     see paddlenlp_config.py
+    config.json                                     ErnieGramConfig, with the class of the model in `architectures`
     model.safetensors, model_state.pdparams         the same parameters in both files; PaddleNLP prefers the first
     vocab.txt, tokenizer_config.json, special_tokens_map.json
     README.md                                       model card
     exact_relative_position.py                      only for a model with relative position, see `cannot_hold`
-    community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
 creates the table of relative position, but never applies it; it always adds segment embeddings; its LayerNorm has 1e-5.
@@ -14,30 +13,18 @@ creates the table of relative position, but never applies it; it always adds seg
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
-from ernie_gram.formats.paddlenlp_card import EXAMPLE, PUBLISHING, differences, loading
-from ernie_gram.formats.paddlenlp_config import (
-    CONFIG,
-    ERNIE_GRAM,
-    FAMILIES,
-    LAYER_NORM_EPS,
-    LEGACY_CONFIG,
-    PDPARAMS,
-    SAFETENSORS,
-    TaskHead,
-    config_json,
-    encoder_settings,
-    family_of,
-    flat_config,
-    is_paddlenlps,
-)
 from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, write_settings
+from ernie_gram.formats.settings import BERT_DEFAULTS, LOWERCASE, bert_settings, flag, model_config, write_settings
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
@@ -49,48 +36,105 @@ from ernie_gram.formats.vocabularies import (
     write_vocabulary,
 )
 from ernie_gram.model import exact_relative_position
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
+Json = dict[str, Any]
+TaskClass: TypeAlias = Literal[
+    "ErnieGramForSequenceClassification", "ErnieGramForTokenClassification", "ErnieGramForQuestionAnswering"
+]
+
+VERSION = "3.0.0b4"  # the version whose classes were checked (tests/hub)
+LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for it
+
 NAME = "paddlenlp"
+SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
+CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
+OLD_CONFIG = "model_config.json"  # of PaddleNLP before 2.5
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
-TOKENIZER_CONFIG = "tokenizer_config.json"
-ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see PUBLISHING
-# The address from which PaddleNLP 3 downloads "ORGANISATION/NAME", and the keys of the listing.
-ADDRESS = f"https://bj.bcebos.com/paddlenlp/models/community/{ORGANISATION}"
-LISTED = {
-    "model_config_file": CONFIG,
-    "model_state": PDPARAMS,
-    "tokenizer_config_file": TOKENIZER_CONFIG,
-    "vocab_file": "vocab.txt",
-}
+EXAMPLE = "exact_relative_position.py"
+# Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
+OURS = {"use_sentence_embedding": True, "use_relative_position": False}
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of PaddleNLP's classes whose encoder is ours.
+
+    Attributes:
+        name: the beginning of the names of the classes, for example of ErnieGramForTokenClassification.
+        defaults: values of settings that config.json may leave out.
+        fixed: settings that the classes do not read from config.json, with the values that they use.
+    """
+
+    name: str
+    defaults: Json
+    fixed: Json
+
+
+# Without vocab_size, it is the number of rows of the token embedding.
+_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, "use_task_id": False, "task_id": 0}
+ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, "use_task_id": False})
+FAMILIES = (
+    ERNIE_GRAM,
+    Family("Ernie", _DEFAULTS, {"layer_norm_eps": 1e-12}),
+    Family("Bert", {**_DEFAULTS, "type_vocab_size": 16}, {"use_task_id": False}),
+)
+
+
+@dataclass(frozen=True)
+class TaskHead:
+    """The head of a fine-tuned model, in the form of PaddleNLP's ErnieGramFor... classes.
+
+    These have one linear layer, `classifier`, over the pooled output (SequenceClassification) or over every slot
+    (TokenClassification, QuestionAnswering). They have no place for another layer before it, such as upstream's
+    128 wide `mask_lm_trans_fc`.
+
+    Attributes:
+        architecture: the name of the class.
+        weight: float32 [H, C].
+        bias: float32 [C].
+        labels: names of the C classes in the order of their IDs; empty for QuestionAnswering, whose classes are start
+            and end, and for regression, where C is 1.
+        problem_type: "regression" or "multi_label_classification"; "" if the class says enough.
+    """
+
+    architecture: TaskClass
+    weight: np.ndarray
+    bias: np.ndarray
+    labels: tuple[str, ...] = ()
+    problem_type: str = ""
 
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has a model of PaddleNLP; raises InputError if its settings are damaged."""
-    path = _config_file(folder)
-    if path is None or not any((folder / name).is_file() for name in (SAFETENSORS, PDPARAMS)):
+    if not (folder / CONFIG).is_file() and (folder / OLD_CONFIG).is_file() and (folder / PDPARAMS).is_file():
+        cure = "read it with a later PaddleNLP, and write it again with save_pretrained(FOLDER)"
+        raise InputError(f"{folder / OLD_CONFIG}: PaddleNLP before 2.5 wrote this folder; {cure}")
+    has_weights = any((folder / name).is_file() for name in (SAFETENSORS, PDPARAMS))
+    if not has_weights or not (folder / CONFIG).is_file():
         return False
-    flat = flat_config(read_json(path))
-    family = family_of(flat)
-    return family is ERNIE_GRAM or (family is not None and is_paddlenlps(folder, flat))
+    settings = read_json(folder / CONFIG)
+    family = _family_of(settings)
+    return family is ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
 
 def read(folder: Path) -> Model:
     """Return the model in a folder: the encoder as PaddleNLP computes it.
 
     A table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours in
-    config.json says that the model was trained with it (see `encoder_settings`). Segment embeddings are kept unless
+    config.json says that the model was trained with it (see `_encoder_settings`). Segment embeddings are kept unless
     they are zero in a model of ours. Heads of tasks are left out. Raises InputError if a file is damaged or missing, or
     if the files do not fit together.
     """
-    path = _config_file(folder) or folder / CONFIG
-    flat = flat_config(read_json(path))
-    family = family_of(flat)
+    path = folder / CONFIG
+    stored = read_json(path)
+    family = _family_of(stored)
     if family is None:
         known = ", ".join(f"{family.name}Model" for family in FAMILIES)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
-    settings = encoder_settings(flat, family, str(path))
+    settings = _encoder_settings(stored, family, str(path))
     config = model_config({**settings, "use_task_id": False}, str(path))
     adds_task = flag(settings, "use_task_id", False, str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
@@ -135,7 +179,7 @@ def write(
 
     Args:
         model: without obstacles other than losses, see `cannot_hold`.
-        name: the name under which the folder is published, for the card and the listing.
+        name: the name under which the folder is published, for the card.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
         different: what else PaddleNLP does differently, for the card; one sentence each.
@@ -147,7 +191,7 @@ def write(
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     write_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
-    write_settings(folder / CONFIG, config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
+    write_settings(folder / CONFIG, _config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
     tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     write_settings(folder / TOKENIZER_CONFIG, tokenizer)
     write_settings(folder / "special_tokens_map.json", special_tokens())
@@ -155,18 +199,151 @@ def write(
     if needs_mask(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
-    how = loading(needs_mask(model), head, model.training.task if model.training else "")
+    how = _loading(needs_mask(model), head, model.training.task if model.training else "")
     numbers = sum(values.size for values in arrays.values())
-    card = model_card(model, name, NAME, how, numbers, lost, [*differences(model), *different])
-    (folder / FILE_NAME).write_text(card + PUBLISHING, encoding="utf-8")
-    community = folder / "community" / ORGANISATION / name
-    community.mkdir(parents=True)
-    (community / FILE_NAME).write_text(card, encoding="utf-8")
-    write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
+    card = model_card(model, name, NAME, how, numbers, lost, [*_differences(model), *different])
+    (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
-def _config_file(folder: Path) -> Path | None:
-    return next((folder / name for name in (CONFIG, LEGACY_CONFIG) if (folder / name).is_file()), None)
+def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Json:
+    """Return the content of config.json.
+
+    Args:
+        config: settings of the encoder; its embeddings must be as wide as its layers.
+        vocab_size: rows of the token embedding.
+        pad_token: ID of [PAD]. PaddleNLP masks the slots that hold it.
+        head: None for the encoder alone.
+    """
+    settings = bert_settings(config, vocab_size)
+    del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
+    content: Json = {
+        "architectures": [head.architecture if head else f"{ERNIE_GRAM.name}Model"],
+        "model_type": "ernie_gram",
+        "paddlenlp_version": VERSION,
+        "dtype": "float32",
+        "embedding_size": config.embedding_size,
+        **settings,
+        "pad_token_id": pad_token,
+        "use_sentence_embedding": config.use_sentence_embedding,
+    }
+    if config.use_relative_position:
+        content["rel_pos_size"] = NUM_BUCKETS
+    if head and head.labels:
+        content["id2label"] = {str(i): label for i, label in enumerate(head.labels)}
+        content["label2id"] = {label: i for i, label in enumerate(head.labels)}
+    if head and head.problem_type:
+        content |= {"num_labels": len(head.bias), "problem_type": head.problem_type}
+    return content
+
+
+def _family_of(settings: Json) -> Family | None:
+    """Return the family of the model of a config, or None if it is not one of those that we read."""
+    listed = settings.get("architectures")
+    name = str(listed[-1]) if isinstance(listed, list) and listed else ""
+    return next((each for each in FAMILIES if name.startswith((f"{each.name}Model", f"{each.name}For"))), None)
+
+
+def is_paddlenlps(folder: Path, settings: Json) -> bool:
+    """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
+    return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
+
+
+def _encoder_settings(stored: Json, family: Family, source: str) -> Json:
+    """Return the settings of an encoder as PaddleNLP computes it; see settings.py for their types and limits.
+
+    PaddleNLP's embeddings always add segments, and no version of it applies relative position. Users may add the keys
+    of OURS to the config.json of a checkpoint that was trained otherwise, such as upstream's English models.
+    Raises InputError, which names `source`, for settings with which an encoder of ours would compute something else.
+    """
+    settings = family.defaults | {key: stored[key] for key in family.defaults if key in stored} | family.fixed
+    if family is ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
+        raise InputError(
+            f"{source}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either"
+        )
+    if stored.get("pool_act", "tanh") != "tanh":
+        raise InputError(f"{source}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
+    return settings | {key: flag(stored, key, default, source) for key, default in OURS.items()}
+
+
+# Class -> its outputs, and what they are.
+OUTPUTS = {
+    "AutoModel": (
+        "sequence_output, pooled_output",
+        "`sequence_output` is float32 [texts, tokens, hidden_size]. For fine-tuning, load the folder with\n"
+        "`ErnieGramForSequenceClassification`, `ErnieGramForTokenClassification` or `ErnieGramForQuestionAnswering`.",
+    ),
+    "ErnieGramForSequenceClassification": ("logits", "`logits` is float32 [texts, classes]."),
+    "ErnieGramForTokenClassification": ("logits", "`logits` is float32 [texts, tokens, classes]."),
+    "ErnieGramForQuestionAnswering": ("start_logits, end_logits", "Both are float32 [texts, tokens]."),
+}
+CALL_WITH_MASK = """table = {encoder}.embeddings.rel_pos_embeddings.weight.numpy()
+mask = attention_mask(table, inputs["input_ids"].numpy() != tokenizer.pad_token_id)
+{outputs} = model(
+    inputs["input_ids"], inputs["token_type_ids"], attention_mask=paddle.to_tensor(mask)
+)"""
+ABOUT_MASK = f"""
+`{EXAMPLE}` needs nothing but numpy. Without the mask, PaddleNLP computes something else. The mask is
+a constant: fine-tuning in PaddleNLP does not train the table, which the ErnieGramFor... classes have as
+`model.ernie_gram.embeddings.rel_pos_embeddings.weight`.
+"""
+TOKENIZER = (
+    "tokenizer: ErnieGramTokenizer makes each symbol (such as € ° → ™ or an emoji) a word, and the name of a special "
+    "token in a text, such as `[SEP]`, the special token. The model was trained without these two rules, so such texts "
+    "have other token IDs: 0.06 % of the fields of GLUE's development sets, 0.19 % of CLUE's"
+)
+SEGMENTS = (
+    "segments: PaddleNLP always adds segment embeddings; the model has none, so their table is zero, and fine-tuning "
+    "in PaddleNLP trains it"
+)
+POOLER = "pooler: the model has none; PaddleNLP draws one at random when it loads the folder, and says so"
+
+
+def _loading(needs_mask: bool, head: TaskHead | None, task: str) -> str:
+    """Return how to load a folder, in Markdown with an example.
+
+    Args:
+        needs_mask: whether only the mask of EXAMPLE makes the outputs exact.
+        head: the output layer in the folder, if there is one.
+        task: the name of its task; "" if unknown.
+    """
+    class_name, encoder = (head.architecture, "model.ernie_gram") if head else ("AutoModel", "model")
+    outputs, meaning = OUTPUTS[class_name]
+    imported, call, about_mask = "", f"{outputs} = model(**inputs)", ""
+    if needs_mask:
+        imported, about_mask = "from exact_relative_position import attention_mask\n", ABOUT_MASK
+        call = CALL_WITH_MASK.format(encoder=encoder, outputs=outputs)
+    return f"""{_output_layer(head, task)}PaddleNLP ({VERSION} was tested) loads this folder. In the folder, run:
+
+```python
+import paddle
+from paddlenlp.transformers import AutoTokenizer, {class_name}
+{imported}
+tokenizer, model = AutoTokenizer.from_pretrained("."), {class_name}.from_pretrained(".")
+model.eval()
+inputs = tokenizer(["Give the texts", "in a list."], padding=True, return_tensors="pd")
+{call}
+```
+
+{meaning}
+{about_mask}"""
+
+
+def _output_layer(head: TaskHead | None, task: str) -> str:
+    """Return which output layer a folder has, in Markdown."""
+    if head is None:
+        return ""
+    labels = f"; its classes are {', '.join(f'`{label}`' for label in head.labels)}" if head.labels else ""
+    of = f"the task `{task}`" if task else "a task"
+    return f"The folder has the output layer of {of}, `{head.architecture}`{labels}.\n\n"
+
+
+def _differences(model: Model) -> list[str]:
+    """Return what PaddleNLP does differently without a loss, one sentence each."""
+    return [
+        TOKENIZER,
+        *([] if model.config.use_sentence_embedding else [SEGMENTS]),
+        *([] if model.config.use_pooler else [POOLER]),
+    ]
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

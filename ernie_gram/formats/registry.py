@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
 from ernie_gram.formats.model import Model, Obstacle
-from ernie_gram.formats.paddlenlp_config import PDPARAMS
+from ernie_gram.formats.paddlenlp import PDPARAMS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder

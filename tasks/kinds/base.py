@@ -19,7 +19,7 @@ from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
 
 if TYPE_CHECKING:
-    from ernie_gram.formats.paddlenlp_config import TaskClass
+    from ernie_gram.formats.paddlenlp import TaskClass
     from reader.tokenization.tokenizer import Tokenizer
 
 

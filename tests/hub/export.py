@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ernie_gram.formats.model import Model
-from ernie_gram.formats.paddlenlp import write
-from ernie_gram.formats.paddlenlp_config import TaskHead
+from ernie_gram.formats.paddlenlp import TaskHead, write
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import Vocabulary

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.model import Model
-from ernie_gram.formats.paddlenlp_config import TaskHead
+from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.exact_relative_position import attention_mask
@@ -85,11 +85,9 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
 
     model = model_of()
     folder = written(tmp_path / "export", model)
-    listing = f"community/{paddlenlp.ORGANISATION}/published"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
         *("config.json", "model.safetensors", "model_state.pdparams", "README.md"),
         *("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"),
-        *(f"{listing}/README.md", f"{listing}/files.json"),
     }
     arrays, pickled = load_file(folder / "model.safetensors"), paddle.load(str(folder / "model_state.pdparams"))
     assert arrays.keys() == pickled.keys() == NAMES.keys()
@@ -99,11 +97,6 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
     with safe_open(folder / "model.safetensors", "np") as file:
         assert file.metadata() == {"format": "np"}
     assert (folder / "vocab.txt").read_text().split() == VOCABULARY.tokens
-    listed = json.loads((folder / listing / "files.json").read_text())
-    assert len(listed) == 4
-    for address in listed.values():
-        assert f"/{listing}/" in address
-        assert (folder / address.rpartition("/")[2]).is_file()
 
 
 def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
@@ -257,18 +250,12 @@ def test_a_table_of_relative_position_is_applied_only_if_asked_for(tmp_path: Pat
     assert np.array_equal(read.parameters["rel_pos_embedding"], model.parameters["rel_pos_embedding"])
 
 
-def test_the_older_config_with_nested_settings_is_read(tmp_path: Path) -> None:
-    model = model_of()
-    folder = written(tmp_path / "export", model)
-    content = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").unlink()
+def test_a_folder_of_paddlenlp_before_2_5_is_refused_with_the_cure(tmp_path: Path) -> None:
+    folder = written(tmp_path / "export", model_of())
     (folder / "model.safetensors").unlink()
-    nested = {key: content[key] for key in content if key not in ("architectures", "num_hidden_layers")}
-    init_args = [nested | {"init_class": "ErnieGramModel"}, {"num_hidden_layers": 1}]
-    old = {"init_class": "ErnieGramForTokenClassification", "init_args": init_args}
-    (folder / "model_config.json").write_text(json.dumps(old))
-    assert paddlenlp.detect(folder)
-    assert paddlenlp.read(folder).config == PLAIN
+    (folder / "config.json").rename(folder / "model_config.json")
+    with pytest.raises(InputError, match=r"model_config\.json: .*save_pretrained"):
+        paddlenlp.detect(folder)
 
 
 @pytest.mark.parametrize("family", ["bert", "ernie"])
