@@ -14,12 +14,12 @@ from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
-from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import (
+from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
     LOWERCASE,
     bert_settings,
     flag,
+    load_parameters,
     model_config,
     refuse_other_models,
     write_settings,

@@ -7,6 +7,7 @@ are nested dicts here, because fine-tuning reads model folders too, and must not
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,15 @@ from ernie_gram.formats.names import SEGMENTS, TOKEN_HEAD
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
     HEAD_TRANSFORM,
+    check_numbers,
     check_shapes,
     encoder_shapes,
     head_shapes,
     transform_shapes,
 )
+from ernie_gram.formats.untrusted.arrays import StoredArrays
+from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.parameters import Shapes
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import counted
 
@@ -129,10 +132,10 @@ def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: boo
     return [Obstacle(reason) for reason in lost]
 
 
-def check_own_parameters(
-    shapes: Shapes, config: ModelConfig, pretraining: dict[str, Any] | None, classes: int, source: str
-) -> None:
-    """Raise InputError unless a file of ours has exactly the parameters that the settings ask for.
+def read_own_parameters(
+    path: Path, config: ModelConfig, pretraining: dict[str, Any] | None, classes: int
+) -> StoredArrays:
+    """Return the parameters in a file of ours; raises InputError unless they are exactly those of the settings.
 
     Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
     which ask for the others by name and shape, are unknown to this package.
@@ -142,7 +145,9 @@ def check_own_parameters(
             of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
         classes: number of classes of "mask_lm".
     """
-    expected = encoder_shapes(config)
+    stored, expected = read_arrays(path), encoder_shapes(config)
+    check_numbers(stored.arrays, str(path))
+    shapes = {name: values.shape for name, values in stored.arrays.items()}
     if pretraining is not None:
         expected |= head_shapes(config, classes)
         # The names of a term's parameters begin with its own, and its weight is among the settings.
@@ -153,4 +158,5 @@ def check_own_parameters(
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
         if HEAD_TRANSFORM[0] in shapes:
             expected |= transform_shapes(config)
-    check_shapes(shapes, expected, source)
+    check_shapes(shapes, expected, str(path))
+    return stored

@@ -15,11 +15,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
+from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit, read_own_parameters
 from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
-from ernie_gram.formats.parameters import check_numbers
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
+from ernie_gram.formats.parameters import LOWERCASE, check_numbers, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary, write_vocabulary
@@ -59,11 +58,7 @@ def read(folder: Path) -> Model:
     check_vocabulary(vocabulary, config.vocab_size, folder)
     lexicon = _lexicon(folder, vocabulary)
     num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
-    weights = folder / WEIGHTS
-    stored = read_arrays(weights)
-    shapes = {name: values.shape for name, values in stored.arrays.items()}
-    check_own_parameters(shapes, config, pretraining, len(vocabulary) + num_ngrams, str(weights))
-    check_numbers(stored.arrays, str(weights))
+    stored = read_own_parameters(folder / WEIGHTS, config, pretraining, len(vocabulary) + num_ngrams)
     head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
     return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head)

@@ -23,9 +23,16 @@ from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
-from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import BERT_DEFAULTS, LOWERCASE, bert_settings, flag, model_config, write_settings
-from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
+from ernie_gram.formats.parameters import (
+    BERT_DEFAULTS,
+    LOWERCASE,
+    bert_settings,
+    flag,
+    load_parameters,
+    model_config,
+    write_settings,
+)
+from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
     assembled,
@@ -291,11 +298,6 @@ TOKENIZER = (
     "token in a text, such as `[SEP]`, the special token. The model was trained without these two rules, so such texts "
     "have other token IDs: 0.06 % of the fields of GLUE's development sets, 0.19 % of CLUE's"
 )
-SEGMENTS = (
-    "segments: PaddleNLP always adds segment embeddings; the model has none, so their table is zero, and fine-tuning "
-    "in PaddleNLP trains it"
-)
-POOLER = "pooler: the model has none; PaddleNLP draws one at random when it loads the folder, and says so"
 
 
 def _loading(needs_mask: bool, head: TaskHead | None, task: str) -> str:
@@ -308,11 +310,15 @@ def _loading(needs_mask: bool, head: TaskHead | None, task: str) -> str:
     """
     class_name, encoder = (head.architecture, "model.ernie_gram") if head else ("AutoModel", "model")
     outputs, meaning = OUTPUTS[class_name]
-    imported, call, about_mask = "", f"{outputs} = model(**inputs)", ""
+    imported, call, about_mask, layer = "", f"{outputs} = model(**inputs)", "", ""
+    if head is not None:
+        labels = f"; its classes are {', '.join(f'`{label}`' for label in head.labels)}" if head.labels else ""
+        of = f"the task `{task}`" if task else "a task"
+        layer = f"The folder has the output layer of {of}, `{head.architecture}`{labels}.\n\n"
     if needs_mask:
         imported, about_mask = "from exact_relative_position import attention_mask\n", ABOUT_MASK
         call = CALL_WITH_MASK.format(encoder=encoder, outputs=outputs)
-    return f"""{_output_layer(head, task)}PaddleNLP ({VERSION} was tested) loads this folder. In the folder, run:
+    return f"""{layer}PaddleNLP ({VERSION} was tested) loads this folder. In the folder, run:
 
 ```python
 import paddle
@@ -328,22 +334,15 @@ inputs = tokenizer(["Give the texts", "in a list."], padding=True, return_tensor
 {about_mask}"""
 
 
-def _output_layer(head: TaskHead | None, task: str) -> str:
-    """Return which output layer a folder has, in Markdown."""
-    if head is None:
-        return ""
-    labels = f"; its classes are {', '.join(f'`{label}`' for label in head.labels)}" if head.labels else ""
-    of = f"the task `{task}`" if task else "a task"
-    return f"The folder has the output layer of {of}, `{head.architecture}`{labels}.\n\n"
-
-
 def _differences(model: Model) -> list[str]:
     """Return what PaddleNLP does differently without a loss, one sentence each."""
-    return [
-        TOKENIZER,
-        *([] if model.config.use_sentence_embedding else [SEGMENTS]),
-        *([] if model.config.use_pooler else [POOLER]),
-    ]
+    found, config = [TOKENIZER], model.config
+    if not config.use_sentence_embedding:
+        zero = "the model has none, so their table is zero, and fine-tuning in PaddleNLP trains it"
+        found.append(f"segments: PaddleNLP always adds segment embeddings; {zero}")
+    if not config.use_pooler:
+        found.append("pooler: the model has none; PaddleNLP draws one at random when it loads the folder, and says so")
+    return found
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -10,13 +10,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
+from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit, read_own_parameters
 from ernie_gram.formats.model import Format, Model, TrainingRecord
-from ernie_gram.formats.parameters import check_numbers
-from ernie_gram.formats.settings import model_config
-from ernie_gram.formats.untrusted.reading import read_arrays
+from ernie_gram.formats.parameters import model_config
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
@@ -56,12 +52,8 @@ def read(folder: Path) -> Model:
         _section(state.config, section, path)
     rows = settings.get("vocab_size") or len(vocabulary)
     config = model_config({**settings, "vocab_size": rows}, str(path))
-    stored, source = read_arrays(path / checkpoint.MODEL), str(path / checkpoint.MODEL)
     classes = len(vocabulary) + (len(lexicon) if lexicon and is_explicit(state.config) else 0)
-    check_own_parameters(
-        {name: np.shape(values) for name, values in stored.arrays.items()}, config, pretraining, classes, source
-    )
-    check_numbers(stored.arrays, source)
+    stored = read_own_parameters(path / checkpoint.MODEL, config, pretraining, classes)
     # Later evaluations are of other parameters.
     training = _training(run, state.config, path, last_evaluation(run, state.step))
     notes = (*notes, *stored.notes)

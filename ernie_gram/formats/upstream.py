@@ -22,10 +22,16 @@ import numpy as np
 from ernie_gram.formats.heads import epsilon_losses, has_token_head, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
-from ernie_gram.formats.parameters import HEAD_TRANSFORM, load_parameters
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
-from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
-from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
+from ernie_gram.formats.parameters import (
+    HEAD_TRANSFORM,
+    LOWERCASE,
+    flag,
+    load_parameters,
+    model_config,
+    settings_of,
+    write_settings,
+)
+from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
 from ernie_gram.formats.vocabularies import assembled, read_vocabulary, vocabulary_obstacles, write_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError

@@ -7,8 +7,7 @@ from typing import Any
 
 from ernie_gram.formats.heads import NEVER, token_head_settings
 from ernie_gram.formats.model import Model, Obstacle
-from ernie_gram.formats.parameters import HEAD_BIAS, Loaded
-from ernie_gram.formats.settings import LOWERCASE
+from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded
 from reader.errors import InputError
 from reader.system.atomic_files import write_atomically
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary

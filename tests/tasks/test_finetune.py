@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.formats.heads import check_own_parameters
+from ernie_gram.formats.heads import read_own_parameters
 from ernie_gram.formats.parameters import encoder_shapes, transform_shapes
 from ernie_gram.formats.registry import read_model
+from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
@@ -118,15 +119,18 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
 
 
 @pytest.mark.parametrize("width", [0, 4])
-def test_a_transform_under_the_output_layer_is_checked_with_the_model(width: int) -> None:
+def test_a_transform_under_the_output_layer_is_checked_with_the_model(width: int, tmp_path: Path) -> None:
     """It is tied, with a LayerNorm, if `width` is 0, and low-rank otherwise; in both cases without an output table."""
     config = replace(BERT, vocab_size=9, out_emb_size=width, use_pooler=False)
     shapes = {**encoder_shapes(config), **transform_shapes(config), "cls_mrc_out_w": (width or 16, 2)}
     assert not [name for name in shapes if name.startswith("mask_lm_out")]
     assert ("mask_lm_trans_layer_norm_scale" in shapes) == (width == 0)
-    check_own_parameters(shapes, config, None, 0, "model")
+    arrays = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    write_safetensors(tmp_path / "good", arrays)
+    assert read_own_parameters(tmp_path / "good", config, None, 0).arrays.keys() == shapes.keys()
+    write_safetensors(tmp_path / "other", arrays | {"other_w": np.ones(1, np.float32)})
     with pytest.raises(InputError, match="other_w"):
-        check_own_parameters({**shapes, "other_w": (1,)}, config, None, 0, "model")
+        read_own_parameters(tmp_path / "other", config, None, 0)
 
 
 def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:

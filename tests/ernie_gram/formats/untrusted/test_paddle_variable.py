@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
+from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
 

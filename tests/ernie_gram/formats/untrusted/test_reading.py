@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
-from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
+from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from reader.errors import MAX_MESSAGE, InputError

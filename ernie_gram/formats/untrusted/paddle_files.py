@@ -1,0 +1,153 @@
+"""Paddle's two kinds of files: `.pdparams`, and one variable per file, as in `params/` of upstream's static models.
+
+A `.pdparams` file is a pickled dict of names and numpy arrays, as `paddle.save` writes it. Paddle adds an entry that is
+no parameter, the names of variables. It has no type uint16, and stores the bits of bfloat16 as uint16.
+
+A variable (paddle/fluid/framework/lod_tensor.cc and framework.proto; integers are little-endian):
+
+    uint32 0 (version), uint64 0 (levels of detail: a parameter has none), uint32 0 (version),
+    int32 size of the description, the description, the elements
+
+The description is the protocol buffer `TensorDesc`: field 1 is the element type, field 2 the sizes of the dimensions.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Mapping
+from mmap import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, StoredArrays, view_of_bytes
+from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray, array_names
+from reader.errors import InputError, quoted
+
+VARIABLE_NAMES = "StructuredToParameterName@@"
+SLICES = "UnpackBigParamInfor@@"
+
+
+def read_pdparams(path: Path, data: mmap) -> StoredArrays:
+    """Return the arrays of a `.pdparams` file; entries that are no arrays are named in the notes.
+
+    Raises ValueError if the file refers to anything but arrays and plain containers, or is damaged.
+    """
+    entries = ArrayUnpickler(data, array_names()).load()
+    if not isinstance(entries, dict):
+        raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and arrays")
+    if SLICES in entries:
+        raise ValueError("holds arrays of 1 GB and more in slices; save it again with paddle.save(..., protocol=4)")
+    entries.pop(VARIABLE_NAMES, None)
+    arrays, notes = {}, []
+    for name, entry in entries.items():
+        # Paddle 2.1 and later store a tensor, as opposed to a state dict of arrays, as (variable name, array).
+        array = entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry
+        if isinstance(array, PickledArray) and array.values is not None:
+            values = array.values
+            arrays[name] = values.view(BFLOAT16) if values.dtype == np.uint16 else values
+        else:
+            kind = type(entry).__name__
+            notes.append(f"{path.name}: {quoted(name)} has type {kind}, it is not an array; left out")
+    return StoredArrays(arrays, tuple(notes))
+
+
+class _ArrayPickler(pickle._Pickler):
+    """Writes arrays under names of numpy that every version has: before 1.26, there is no `numpy._core`."""
+
+    def save_global(self, value: Any, name: str | None = None) -> None:
+        """Write the name of a function or class."""
+        if name == "_reconstruct":
+            self.write(b"cnumpy.core.multiarray\n_reconstruct\n")  # type: ignore[attr-defined]
+        else:
+            super().save_global(value, name)  # type: ignore[misc]
+
+
+def write_pdparams(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays as a `.pdparams` file of protocol 4, which `paddle.load` of Paddle 2 and 3 reads.
+
+    The folder is one that `atomic_folder` made. Raises InputError for a type other than numbers and bool.
+    """
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"{path}: not written, {name} is an array of {array.dtype}")
+    with path.open("wb") as file:
+        pickler = _ArrayPickler(file, 4)
+        pickler.fast = True  # does not hold the bytes of all arrays until the end
+        pickler.dump(
+            {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
+        )
+
+
+# Values of VarType.Type in framework.proto.
+NUMBERS = {
+    **dict(enumerate(("bool", "int16", "int32", "int64", "float16", "float32", "float64"))),
+    **dict(enumerate(("uint8", "int8", "bfloat16"), start=20)),
+}
+
+START = bytes(16)
+TYPE_TAG, SIZE_TAG = 1 << 3, 2 << 3
+MAX_DESCRIPTION = 1000  # bytes
+
+
+def is_paddle_variable(start: bytes) -> bool:
+    """Return whether the first bytes of a file are those of a variable."""
+    return len(start) > len(START) and start.startswith(START)
+
+
+def read_paddle_variable(path: Path, data: memoryview) -> StoredArrays:
+    """Return the only array of a file under the file's name; raises ValueError unless the file holds exactly one."""
+    if not is_paddle_variable(bytes(data[:20])):
+        raise ValueError("is not a Paddle variable")
+    first = len(START) + 4
+    last = first + int.from_bytes(data[first - 4 : first], "little")
+    # A description is short; a long one would take far more memory and time than the file is large.
+    if last > min(len(data), first + MAX_DESCRIPTION):
+        raise ValueError("the description of its array is truncated, or too long")
+    numbers = _numbers(bytes(data[first:last]))
+    if len(numbers) % 2:
+        raise ValueError("the description of its array is truncated")
+    fields = list(zip(numbers[::2], numbers[1::2], strict=True))
+    stored_as = [NUMBERS.get(value) for tag, value in fields if tag == TYPE_TAG]
+    shape = [value for tag, value in fields if tag == SIZE_TAG]
+    if len(stored_as) + len(shape) != len(fields) or len(stored_as) != 1 or stored_as[0] is None:
+        raise ValueError("the description of its array is damaged, or the array is not one of numbers")
+    return StoredArrays({path.name: view_of_bytes(data[last:], TYPES[stored_as[0]], shape)})
+
+
+def _numbers(data: bytes) -> list[int]:
+    """Return the variable-length integers of a protocol buffer: 7 bits per byte, the lowest first."""
+    numbers, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            numbers.append(value)
+            value = shift = 0
+    return numbers
+
+
+def write_paddle_variable(path: Path, array: np.ndarray) -> None:
+    """Write an array as a file of one variable: numbers of 16 to 64 bits, bool and bytes.
+
+    The folder is one that `atomic_folder` made. Raises InputError for a type that Paddle does not have.
+    """
+    number = next((number for number, name in NUMBERS.items() if name == array.dtype.name), None)
+    if number is None:
+        raise InputError(f"{path}: not written, Paddle has no variables of {array.dtype}")
+    fields = [(TYPE_TAG, number), *((SIZE_TAG, size) for size in array.shape)]
+    description = b"".join(_encoded(tag) + _encoded(value) for tag, value in fields)
+    data = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+    with path.open("wb") as file:
+        file.write(START + struct.pack("<i", len(description)) + description)
+        file.write(data.data if data.size else b"")
+
+
+def _encoded(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
