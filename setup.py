@@ -17,7 +17,11 @@ setup(
     packages=[*find_packages(include=["reader*", "ernie_gram*", "tasks*"]), "ernie_gram.conf"],
     # In a wheel, the settings are inside of a package (see reader/system/installation.py).
     package_dir={"ernie_gram.conf": "conf"},
-    package_data={"ernie_gram.conf": ["*/*.yaml"], "ernie_gram.reporting": ["templates/*"]},
+    package_data={
+        "ernie_gram.conf": ["*/*.yaml"],
+        "ernie_gram.formats": ["templates/*"],
+        "ernie_gram.reporting": ["templates/*"],
+    },
     entry_points={"console_scripts": ["ernie-gram = reader.console_script:main"]},
     install_requires=[
         "docstring-parser>=0.16,<1",

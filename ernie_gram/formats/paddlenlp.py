@@ -21,7 +21,7 @@ import numpy as np
 
 from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
-from ernie_gram.formats.model_card import FILE_NAME, model_card
+from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
@@ -206,7 +206,18 @@ def write(
     if needs_mask(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
-    how = _loading(needs_mask(model), head, model.training.task if model.training else "")
+    class_name, task = head.architecture if head else "AutoModel", model.training.task if model.training else ""
+    outputs, meaning = OUTPUTS[class_name]
+    how = rendered(
+        "paddlenlp.md",
+        version=VERSION,
+        head=head,
+        task=task,
+        class_name=class_name,
+        outputs=outputs,
+        meaning=meaning,
+        needs_mask=needs_mask(model),
+    )
     numbers = sum(values.size for values in arrays.values())
     card = model_card(model, name, NAME, how, numbers, lost, [*_differences(model), *different])
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
@@ -274,64 +285,16 @@ def _encoder_settings(stored: Json, family: Family, source: str) -> Json:
 
 # Class -> its outputs, and what they are.
 OUTPUTS = {
-    "AutoModel": (
-        "sequence_output, pooled_output",
-        "`sequence_output` is float32 [texts, tokens, hidden_size]. For fine-tuning, load the folder with\n"
-        "`ErnieGramForSequenceClassification`, `ErnieGramForTokenClassification` or `ErnieGramForQuestionAnswering`.",
-    ),
+    "AutoModel": ("sequence_output, pooled_output", "`sequence_output` is float32 [texts, tokens, hidden_size]."),
     "ErnieGramForSequenceClassification": ("logits", "`logits` is float32 [texts, classes]."),
     "ErnieGramForTokenClassification": ("logits", "`logits` is float32 [texts, tokens, classes]."),
     "ErnieGramForQuestionAnswering": ("start_logits, end_logits", "Both are float32 [texts, tokens]."),
 }
-CALL_WITH_MASK = """table = {encoder}.embeddings.rel_pos_embeddings.weight.numpy()
-mask = attention_mask(table, inputs["input_ids"].numpy() != tokenizer.pad_token_id)
-{outputs} = model(
-    inputs["input_ids"], inputs["token_type_ids"], attention_mask=paddle.to_tensor(mask)
-)"""
-ABOUT_MASK = f"""
-`{EXAMPLE}` needs nothing but numpy. Without the mask, PaddleNLP computes something else. The mask is
-a constant: fine-tuning in PaddleNLP does not train the table, which the ErnieGramFor... classes have as
-`model.ernie_gram.embeddings.rel_pos_embeddings.weight`.
-"""
 TOKENIZER = (
     "tokenizer: ErnieGramTokenizer makes each symbol (such as € ° → ™ or an emoji) a word, and the name of a special "
     "token in a text, such as `[SEP]`, the special token. The model was trained without these two rules, so such texts "
     "have other token IDs: 0.06 % of the fields of GLUE's development sets, 0.19 % of CLUE's"
 )
-
-
-def _loading(needs_mask: bool, head: TaskHead | None, task: str) -> str:
-    """Return how to load a folder, in Markdown with an example.
-
-    Args:
-        needs_mask: whether only the mask of EXAMPLE makes the outputs exact.
-        head: the output layer in the folder, if there is one.
-        task: the name of its task; "" if unknown.
-    """
-    class_name, encoder = (head.architecture, "model.ernie_gram") if head else ("AutoModel", "model")
-    outputs, meaning = OUTPUTS[class_name]
-    imported, call, about_mask, layer = "", f"{outputs} = model(**inputs)", "", ""
-    if head is not None:
-        labels = f"; its classes are {', '.join(f'`{label}`' for label in head.labels)}" if head.labels else ""
-        of = f"the task `{task}`" if task else "a task"
-        layer = f"The folder has the output layer of {of}, `{head.architecture}`{labels}.\n\n"
-    if needs_mask:
-        imported, about_mask = "from exact_relative_position import attention_mask\n", ABOUT_MASK
-        call = CALL_WITH_MASK.format(encoder=encoder, outputs=outputs)
-    return f"""{layer}PaddleNLP ({VERSION} was tested) loads this folder. In the folder, run:
-
-```python
-import paddle
-from paddlenlp.transformers import AutoTokenizer, {class_name}
-{imported}
-tokenizer, model = AutoTokenizer.from_pretrained("."), {class_name}.from_pretrained(".")
-model.eval()
-inputs = tokenizer(["Give the texts", "in a list."], padding=True, return_tensors="pd")
-{call}
-```
-
-{meaning}
-{about_mask}"""
 
 
 def _differences(model: Model) -> list[str]:
