@@ -24,7 +24,7 @@ from ernie_gram.formats.parameters import (
     refuse_other_models,
     write_settings,
 )
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.vocabularies import (
     assembled,
     tokenizer_settings,

@@ -19,8 +19,8 @@ from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit, read_own_
 from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.parameters import LOWERCASE, check_numbers, flag, model_config, settings_of, write_settings
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.reading import read_arrays
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary, write_vocabulary
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError

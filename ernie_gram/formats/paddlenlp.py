@@ -32,8 +32,8 @@ from ernie_gram.formats.parameters import (
     model_config,
     write_settings,
 )
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.formats.vocabularies import (
     assembled,
     read_vocabulary,

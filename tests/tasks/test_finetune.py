@@ -14,7 +14,7 @@ import pytest
 from ernie_gram.formats.heads import read_own_parameters
 from ernie_gram.formats.parameters import encoder_shapes, transform_shapes
 from ernie_gram.formats.registry import read_model
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError

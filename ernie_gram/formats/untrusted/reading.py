@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays
+from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, is_safetensors, read_safetensors
 from ernie_gram.formats.untrusted.paddle_files import is_paddle_variable, read_paddle_variable, read_pdparams
-from ernie_gram.formats.untrusted.safetensors_file import is_safetensors, read_safetensors
 from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
 from reader.errors import InputError
 

@@ -10,7 +10,7 @@ import pytest
 
 from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes, load_parameters
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.model.config import ModelConfig
 from reader.errors import InputError
 from tests.support.expected_parameters import MODEL, TOKENS

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
 from ernie_gram.formats.untrusted.reading import read_arrays
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from reader.errors import MAX_MESSAGE, InputError
 from reader.system.untrusted_text import read_json
 from tests.support.torch_writer import tensor, write_archive

@@ -11,8 +11,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
+from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.reading import read_arrays
-from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from reader.errors import InputError
 
 
