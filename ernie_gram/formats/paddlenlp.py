@@ -4,6 +4,7 @@
     model.safetensors, model_state.pdparams         the same parameters in both files; PaddleNLP prefers the first
     vocab.txt, tokenizer_config.json, special_tokens_map.json
     README.md                                       model card
+    community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
     exact_relative_position.py                      only for a model with relative position, see `cannot_hold`
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
@@ -61,6 +62,15 @@ CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
 OLD_CONFIG = "model_config.json"  # of PaddleNLP before 2.5
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 EXAMPLE = "exact_relative_position.py"
+ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see templates/publishing.md
+# The address from which PaddleNLP 3 downloads "ORGANISATION/NAME", and the keys of the listing.
+ADDRESS = f"https://bj.bcebos.com/paddlenlp/models/community/{ORGANISATION}"
+LISTED = {
+    "model_config_file": CONFIG,
+    "model_state": PDPARAMS,
+    "tokenizer_config_file": TOKENIZER_CONFIG,
+    "vocab_file": "vocab.txt",
+}
 # Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
 OURS = {"use_sentence_embedding": True, "use_relative_position": False}
 
@@ -186,7 +196,7 @@ def write(
 
     Args:
         model: without obstacles other than losses, see `cannot_hold`.
-        name: the name under which the folder is published, for the card.
+        name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
         different: what else PaddleNLP does differently, for the card; one sentence each.
@@ -220,7 +230,11 @@ def write(
     )
     numbers = sum(values.size for values in arrays.values())
     card = model_card(model, name, NAME, how, numbers, lost, [*_differences(model), *different])
-    (folder / FILE_NAME).write_text(card, encoding="utf-8")
+    (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")
+    community = folder / "community" / ORGANISATION / name
+    community.mkdir(parents=True)
+    (community / FILE_NAME).write_text(card, encoding="utf-8")
+    write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
 
 
 def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Json:

@@ -85,9 +85,11 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
 
     model = model_of()
     folder = written(tmp_path / "export", model)
+    listing = f"community/{paddlenlp.ORGANISATION}/published"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
         *("config.json", "model.safetensors", "model_state.pdparams", "README.md"),
         *("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"),
+        *(f"{listing}/README.md", f"{listing}/files.json"),
     }
     arrays, pickled = load_file(folder / "model.safetensors"), paddle.load(str(folder / "model_state.pdparams"))
     assert arrays.keys() == pickled.keys() == NAMES.keys()
