@@ -121,6 +121,7 @@ def _term_weights() -> list[str]:
 class GeneratorConfig:
     """The small encoder that proposes replacements (paper, section 3.4). Other settings are those of the main model.
 
+    The paper says only that its hidden size is a third; here that follows from a third of the heads, each as wide.
     Its feed-forward networks are as wide in proportion to its hidden size as those of the main model. If
     model.relative_position_start is "zero", as at a warm start from a model without this bias, its own bias starts from
     "distance": its weights are drawn, and without a bias they hardly learn in thousands of steps.

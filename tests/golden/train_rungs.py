@@ -39,16 +39,15 @@ SETTINGS = [
     *("--trainer.max_steps=12", "--trainer.log_every=1", "--trainer.eval_every=6", "--trainer.eval_sequences=20"),
     # One of the generator's samples instead of the mean over eight, which the results were recorded without.
     *("--trainer.eval_draws=1", "--trainer.save_every=12", "--trainer.visualdl=false"),
-    *("--trainer.peak_tflops=1", "--model.relative_position_start=normal"),
+    "--trainer.peak_tflops=1",
 ]
-WITHOUT_RELATIVE = ["--model.use_relative_position=false"]
 # A run that takes another code path: heads tied to embeddings narrower than the hidden size.
 VARIANTS = {
     "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
 }
 # Name -> rung, and more options.
 CASES: dict[str, tuple[str, list[str]]] = {
-    **{rung: (rung, [] if rung == "full" else WITHOUT_RELATIVE) for rung in RUNGS},
+    **{rung: (rung, []) for rung in RUNGS},
     **VARIANTS,
 }
 

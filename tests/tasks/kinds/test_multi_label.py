@@ -132,7 +132,7 @@ def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshol
 
 
 def test_the_probabilities_of_a_long_text_are_means_over_its_inputs() -> None:
-    kind = kind_of(MOODS, KindSettings(InputSettings(max_seq_len=8, max_query_len=4)))
+    kind = kind_of(MOODS, KindSettings(InputSettings(8, "views", max_query_len=4)))
     examples = [SentenceExample("0", "a b c d e f g h", None, None, PLACE)]
     features = kind.encode(examples, tokenizer(), training=False)
     scores = np.array([[4.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], np.float32)

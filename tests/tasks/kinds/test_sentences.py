@@ -90,14 +90,14 @@ def test_a_long_text_is_read_as_the_setting_says(long_text: str) -> None:
 
 def test_head_and_tail_of_510_tokens_are_128_and_382() -> None:
     text = text_of([LETTERS[i % 26] for i in range(700)])
-    kind = kind_of(TASKS["imdb"], KindSettings())
+    kind = kind_of(TASKS["imdb"], KindSettings(InputSettings(long_text="head_tail")))
     features = kind.encode([SentenceExample("0", text, None, "pos", PLACE)], tokenizer(), training=True)
     letters = text.split()
     assert tokens_of_input(features, 0) == ["[CLS]", *letters[:128], *letters[-382:], "[SEP]"]
 
 
 def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
-    settings = KindSettings(InputSettings(8, max_query_len=2))
+    settings = KindSettings(InputSettings(8, "views", max_query_len=2))
     long, short = "a b c d e f g h i j", "a"
     examples = [SentenceExample(str(i), text, None, None, PLACE) for i, text in enumerate([short, long, short])]
     kind = kind_of(TASKS["sst2"], settings)
