@@ -23,6 +23,7 @@ from tasks.registry.task_file import find_task
 from tasks.sweeps import finetunings, pretrainings
 from tasks.sweeps.planned_run import PlannedRun
 from tasks.sweeps.pretrainings import PRETRAIN
+from tasks.sweeps.published import published_columns
 
 PREFIX = f"{PRETRAIN}."
 BENCHMARKS = CONF / "benchmarks"
@@ -43,7 +44,7 @@ class Sweep:
     Attributes:
         pretrainings, finetunings: the runs.
         tasks: names of the tasks in the table, also of those of a benchmark without files.
-        reported: columns of published scores of the benchmarks.
+        reported: columns of published scores: those of the benchmarks, and the paper's.
     """
 
     pretrainings: list[PlannedRun] = field(default_factory=list)
@@ -98,6 +99,7 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
             grid = {**(finetunings.read_grid(options.grid, task) if options.grid else {}), **outer}
             for start in starts:
                 sweep.finetunings += finetunings.plan(task, start, data, options.output, grid, seed, rest)
+    sweep.reported += published_columns(sweep.tasks)
     planned = [run.name for run in sweep.runs]
     twice = next((name for i, name in enumerate(planned) if name in planned[:i]), "")
     require(not twice, "the grid", f"two runs would be called {twice}; is a value there twice?")

@@ -73,8 +73,15 @@ def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others
     assert list(results(output)) == ["lcqmc,seed=1", "chnsenticorp,seed=1"]
     text = (output / "table.md").read_text()
     assert text in done.stdout
-    for row in ("| xnli |  | 0 | - ", "| lcqmc | accuracy | 1 | ", "| mean of 2 tasks | "):
+    rows = (
+        "| xnli |  | 0 | - ",
+        "| lcqmc | accuracy | 1 | ",
+        "| mean of 2 tasks | ",
+        "| dev.accuracy 90.6, test.accuracy 88.5 |",
+    )
+    for row in rows:
         assert row in text
+    assert text.endswith("ERNIE-Gram (Chinese): published by the paper (Xiao et al., NAACL 2021), table 4.\n")
     # A recorded run needs no folder.
     shutil.rmtree(output / "lcqmc,seed=1")
     assert "2 runs, 2 finished before" in call(main, "chinese", *command).stdout

@@ -19,28 +19,6 @@ from tests.support.configs import load
 from tests.support.exported_models import random_model
 
 
-def test_the_configs_have_the_published_settings() -> None:
-    """Steps, batch size, peak learning rate, warm-up steps and beta2 are as published (paper, appendix A)."""
-    published = {
-        "base_en_16g": (1_000_000, 256, 1e-4, 10_000, 0.99),
-        "base_en_160g": (500_000, 5112, 4e-4, 24_000, 0.98),
-        "base_zh": (3_000_000, 256, 1e-4, 4_000, 0.99),
-    }
-    for name, expected in published.items():
-        config = load("--config", str(ROOT / f"conf/pretrain/{name}.yaml"))
-        optimizer = config.optimizer
-        found = (config.trainer.max_steps, config.data.batch_size, optimizer.learning_rate)
-        assert (*found, optimizer.warmup_steps, optimizer.beta2) == expected
-        assert (config.model.num_hidden_layers, config.model.hidden_size, config.model.num_attention_heads) == (
-            12,
-            768,
-            12,
-        )
-        assert config.data.pack_documents
-        assert (optimizer.beta1, optimizer.epsilon, optimizer.weight_decay) == (0.9, 1e-6, 0.01)
-        assert (config.model.hidden_dropout_prob, config.model.attention_probs_dropout_prob) == (0.1, 0.1)
-
-
 def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus) -> None:
     base = PretrainConfig()
     identity = base.identity(corpus.info)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.config.loading import flatten, load_config, read_tree
+from ernie_gram.config.loading import flatten, load_config
 from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
@@ -79,32 +79,6 @@ def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf() -> None
         }
         # `has_fc` is false for MRPC alone.
         assert {run.config.head.sentence_output for run in runs} == {"cls" if task == "mrpc" else "pooled"}
-
-
-def test_the_settings_of_a_task_are_in_the_papers_grid() -> None:
-    defaults = flatten(asdict(FinetuneConfig()))
-    for task, grid in read_yaml(GRIDS / "paper.yaml").items():
-        settings = defaults | flatten(read_tree(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {}))
-        for key, values in grid.items():
-            assert float(settings[key]) in map(float, values), (task, key)
-        assert (settings["optimizer.warmup_share"], settings["optimizer.layer_decay"]) == (0.1, 0.8), task
-
-
-def test_the_settings_of_chinese_tasks_are_those_of_the_paper() -> None:
-    """Batch size, learning rate, epochs and dropout (paper, appendix B)."""
-    published = {
-        "xnli": (256, 1.5e-4, 3, 0.1),
-        "lcqmc": (32, 4e-5, 2, 0.1),
-        "drcd": (64, 1.5e-4, 3, 0.1),
-        "cmrc2018": (64, 1.5e-4, 5, 0.2),
-        "dureader": (64, 1.5e-4, 5, 0.1),
-        "msra_ner": (16, 1.5e-4, 10, 0.1),
-    }
-    for task, (*expected, dropout) in published.items():
-        settings = flatten(read_tree(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {}))
-        keys = ("optimizer.batch_size", "optimizer.learning_rate", "optimizer.epochs")
-        assert [settings[key] for key in keys] == expected, task
-        assert {settings[part] for part in ("head.dropout", "dropout.hidden", "dropout.attention")} == {dropout}
 
 
 def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> None:

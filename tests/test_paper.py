@@ -1,0 +1,231 @@
+"""The paper's settings, grids, ladder and scores, typed from its source, against conf/ and docs/paper.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from ernie_gram.config.loading import flatten, load_config, read_tree
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.rungs import CONFIGS, RUNGS
+from reader.build_options import parse_orders
+from reader.system.untrusted_text import read_yaml
+from tasks.metrics.catalog import METRICS
+from tasks.registry import TASKS
+from tasks.sweeps.finetunings import GRIDS, read_grid
+from tasks.sweeps.published import PUBLISHED, published_columns
+from tasks.training.config import FinetuneConfig
+from tests.support.commands import ROOT
+from tests.support.configs import load
+
+# Table 6: steps, batch size, learning rate, warm-up steps, beta2; then what all three have.
+PRETRAINING = {
+    "base_en_16g": (1_000_000, 256, 1e-4, 10_000, 0.99),
+    "base_en_160g": (500_000, 5112, 4e-4, 24_000, 0.98),
+    "base_zh": (3_000_000, 256, 1e-4, 4_000, 0.99),
+}
+COMMON = (12, 768, 12, 0.9, 1e-6, 0.01, 0.1)
+# Tables 7 to 9: batch sizes, learning rates, epochs, weight decay.
+GLUE = ([16, 32], [5e-5, 1e-4, 1.5e-4], [10, 15], 0.01)
+SQUAD, RACE = ([48], [1e-4, 1.5e-4, 2e-4], [2, 4], 0.0), ([32], [8e-5, 1e-4], [4, 5], 0.01)
+TEXTS = ([32], [5e-5, 1e-4, 1.5e-4], [3], 0.01)
+FINETUNING: dict[str, tuple[list[int], list[float], list[int], float]] = {
+    "mnli": ([16, 32], [5e-5, 1e-4, 1.5e-4], [3], 0.01),
+    **dict.fromkeys(("qnli", "qqp", "sst2", "cola", "mrpc", "rte", "stsb"), GLUE),
+    **dict.fromkeys(("squad1", "squad2"), SQUAD),
+    **dict.fromkeys(("race", "race_high", "race_middle"), RACE),
+    **dict.fromkeys(("imdb", "ag_news"), TEXTS),
+}
+# Table 10: batch size, learning rate, epochs, dropout.
+CHINESE = {
+    "xnli": (256, 1.5e-4, 3, 0.1),
+    "lcqmc": (32, 4e-5, 2, 0.1),
+    "cmrc2018": (64, 1.5e-4, 5, 0.2),
+    "dureader": (64, 1.5e-4, 5, 0.1),
+    "drcd": (64, 1.5e-4, 3, 0.1),
+    "msra_ner": (16, 1.5e-4, 10, 0.1),
+}
+# Table 12: each rung, and how it differs from another one.
+OFF = {"fine_weight": 0.0}, {"generator_weight": 0.0, "rtd_weight": 0.0}
+LADDER: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "both": ("full", {"use_relative_position": False}, {}),
+    "enrm": ("both", {}, OFF[0]),
+    "cnp": ("both", {}, OFF[1]),
+    "explicit": ("cnp", {}, OFF[0]),
+    "contiguous": ("explicit", {}, {"masking": "contiguous", "coarse_weight": 0.0, "fine_weight": 1.0}),
+    "token": ("contiguous", {}, {}),
+}
+# The rows of ERNIE-Gram and its variants, by table.
+SCORES: dict[int, dict[str, str]] = {
+    1: {
+        "ERNIE-Gram (16 GB)": "87.1 92.8 91.8 93.2 68.5 90.3 79.4 90.4 86.7",
+        "ERNIE-Gram (160 GB)": "89.1 93.2 92.2 95.6 68.6 90.7 83.8 91.3 88.1",
+    },
+    2: {"ERNIE-Gram (16 GB)": "86.2 92.3 82.1 84.8", "ERNIE-Gram (160 GB)": "87.2 93.2 84.1 87.1"},
+    3: {"ERNIE-Gram (16 GB)": "72.7 68.1 75.1 4.6 5.0", "ERNIE-Gram (160 GB)": "77.7 75.6 78.8 3.9 4.9"},
+    4: {"ERNIE-Gram (Chinese)": "81.8 81.5 90.6 88.5 90.2 95.0 89.9 94.6 74.3 90.5 64.2 76.8 96.5 95.3"},
+    5: {
+        "#1 both": "86.5 86.4 93.2 85.2 91.7 80.8 84.0",
+        "#2 enrm": "86.2 86.2 92.7 85.0 91.5 80.4 83.4",
+        "#3 cnp": "85.7 85.8 93.5 84.7 91.3 79.7 82.7",
+        "#4 explicit": "85.6 85.7 92.9 84.5 91.2 79.5 82.4",
+    },
+    11: {
+        "token, 0K": "84.9 91.8 91.3 92.9 58.8 88.1 69.7 88.6 83.4 83.4 90.2 76.4 79.2",
+        "contiguous, 300K": "85.1 92.1 91.3 92.8 59.3 88.6 73.3 89.5 84.0 83.9 90.7 78.5 81.4",
+        "explicit, 300K": "85.7 92.3 91.3 92.9 62.6 88.7 75.8 89.4 84.8 84.7 91.2 79.5 82.4",
+    },
+    12: {
+        "#1 full": "87.1 87.1 92.8 91.8 93.2 68.5 90.3 79.4 90.4 86.7",
+        "#2 both": "86.5 86.4 92.5 91.6 93.2 68.1 90.3 79.4 90.6 86.5",
+        "#3 enrm": "86.2 86.2 92.4 91.7 92.7 65.5 90.0 78.7 90.5 86.0",
+        "#4 cnp": "85.7 85.8 92.6 91.2 93.5 64.8 88.9 76.9 90.0 85.5",
+        "#5 explicit": "85.6 85.7 92.3 91.3 92.9 62.6 88.7 75.8 89.4 84.8",
+    },
+    13: {
+        "ERNIE-Gram": "87.1 87.1 93.2 86.2 92.3 82.1 84.8",
+        "ERNIE-Gram, without": "86.5 86.4 93.2 85.2 91.7 80.8 84.0",
+    },
+}
+# Number of rows of each table, and the sum of all its scores.
+TOTALS = {
+    1: (10, 7753.8),
+    2: (12, 3313.2),
+    3: (7, 1201.7),
+    4: (11, 8822.8),
+    5: (8, 4305.9),
+    11: (9, 9823.2),
+    12: (5, 4296.3),
+    13: (6, 3465.0),
+}
+TABLES = read_yaml(PUBLISHED)["tables"]
+
+
+@pytest.mark.parametrize("name", PRETRAINING)
+def test_pre_training_has_the_papers_settings(name: str) -> None:
+    """Table 6, and section 4.2: 512 tokens, relative position, a generator of a third of the hidden size."""
+    config = load("--config", str(ROOT / f"conf/pretrain/{name}.yaml"))
+    model, optimizer, objective = config.model, config.optimizer, config.objective
+    found = (config.trainer.max_steps, config.data.batch_size, optimizer.learning_rate, optimizer.warmup_steps)
+    assert (*found, optimizer.beta2) == PRETRAINING[name]
+    sizes = (model.num_hidden_layers, model.hidden_size, model.num_attention_heads)
+    rates = (optimizer.beta1, optimizer.epsilon, optimizer.weight_decay)
+    assert (*sizes, *rates, model.hidden_dropout_prob) == COMMON
+    assert model.attention_probs_dropout_prob == COMMON[-1]
+    assert (config.data.max_seq_len, objective.mask_fraction, objective.masking) == (512, 0.15, "explicit")
+    assert config.data.pack_documents
+    assert model.use_relative_position
+    assert config.generator.model(model).hidden_size * 3 == model.hidden_size
+
+
+def test_the_lexicon_has_the_papers_size_by_default() -> None:
+    """Section 4.2."""
+    source = (ROOT / "reader" / "build.py").read_text("utf-8")
+    [default] = set(re.findall(r'default="(\d:[\d:,]+)"', source))
+    assert parse_orders(default) == {2: 200_000, 3: 100_000}
+
+
+def finetuning(task: str) -> dict[str, Any]:
+    tree = read_tree(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {})
+    return flatten(asdict(FinetuneConfig())) | flatten(tree)
+
+
+@pytest.mark.parametrize("task", [*FINETUNING, *CHINESE])
+def test_fine_tuning_has_the_papers_settings_and_grid(task: str) -> None:
+    """Tables 7 to 10: a grid for English, of which conf/tasks has one setting; one setting for Chinese."""
+    settings, grid = finetuning(task), read_grid("paper", task)
+    keys = [f"optimizer.{key}" for key in ("batch_size", "learning_rate", "epochs")]
+    if task in CHINESE:
+        *expected, dropout = CHINESE[task]
+        assert (grid, [settings[key] for key in keys]) == ({}, expected)
+        assert {settings[part] for part in ("head.dropout", "dropout.hidden", "dropout.attention")} == {dropout}
+    else:
+        *values, decay = FINETUNING[task]
+        assert grid == dict(zip(keys, values, strict=True))
+        assert all(settings[key] in grid[key] for key in keys)
+        assert settings["optimizer.weight_decay"] == decay
+    assert (settings["optimizer.warmup_share"], settings["optimizer.layer_decay"]) == (0.1, 0.8)
+
+
+@pytest.mark.parametrize("task", ["imdb", "ag_news"])
+def test_of_a_long_text_the_first_512_tokens_are_read(task: str) -> None:
+    """Appendix B.3."""
+    settings = finetuning(task)
+    assert (settings["input.max_seq_len"], settings["input.long_text"]) == (512, "head")
+
+
+def test_the_rungs_are_the_rows_of_the_ablation() -> None:
+    """Tables 5, 11 and 12: each rung differs from another one by what the paper removes, and in nothing else."""
+    configs = {rung: load_config(PretrainConfig, ["--config", str(CONFIGS / f"{rung}.yaml")])[0] for rung in RUNGS}
+    assert {"full", *LADDER} == {*RUNGS}
+    full = configs["full"]
+    assert full.model.use_relative_position
+    assert {value for key, value in vars(full.objective).items() if key.endswith("_weight")} == {1.0}
+    for rung, (other, model, objective) in LADDER.items():
+        base = configs[other]
+        expected = dataclasses.replace(
+            base,
+            model=dataclasses.replace(base.model, **model),
+            objective=dataclasses.replace(base.objective, **objective),
+            paths=configs[rung].paths,
+        )
+        assert configs[rung] == expected, rung
+
+
+@pytest.mark.parametrize("number", TOTALS)
+def test_the_published_scores_are_those_of_the_paper(number: int) -> None:
+    table = TABLES[number]
+    for name, row in SCORES[number].items():
+        assert table["rows"][name] == [float(value) for value in row.split()], name
+    assert {len(row) for row in table["rows"].values()} == {len(table["columns"])}
+    values = [value for row in table["rows"].values() for value in row if value is not None]
+    assert (len(table["rows"]), round(sum(values), 1)) == TOTALS[number]
+    assert TABLES.keys() == TOTALS.keys()
+
+
+def test_the_average_of_glue_is_the_mean_of_eight_tasks() -> None:
+    """MNLI counts once. Only one row differs by more than 0.1 (see the head of the file)."""
+    wrong = []
+    for table in TABLES.values():
+        if "glue average" in table["columns"]:
+            for name, row in table["rows"].items():
+                scores = dict(zip(table["columns"], row, strict=True))
+                mnli = [value for key, value in scores.items() if key.startswith("mnli")]
+                others = [
+                    value for key, value in scores.items() if key.split()[0] in TASKS and key[:3] not in ("mnl", "squ")
+                ]
+                mean = (sum(mnli) / len(mnli) + sum(others)) / (1 + len(others))
+                assert len(others) == 7
+                wrong += [] if math.isclose(mean, scores["glue average"], abs_tol=0.101) else [name]
+    assert wrong == ["token, 0K"]
+
+
+def test_columns_of_published_scores_are_splits_and_scores_of_the_registry() -> None:
+    english = published_columns(["mnli", "imdb", "squad1", "own"])
+    assert [column["name"] for column in english] == ["ERNIE-Gram (16 GB)", "ERNIE-Gram (160 GB)"]
+    assert english[0]["scores"] == {
+        "mnli": {"accuracy": 87.1},
+        "squad1": {"dev.exact_match": 86.2, "dev.f1": 92.3},
+        "imdb": {"test.accuracy": 95.4},
+    }
+    assert english[0]["source"].endswith(", tables 1, 2, 3")
+    assert published_columns(["own"]) == []
+    for column in published_columns(TASKS):
+        for name, scores in column["scores"].items():
+            splits, metrics = TASKS[name].evaluation_splits, METRICS[TASKS[name].metric].reported_scores
+            known = {f"{split}.{metric}" for split in splits for metric in metrics} | {"accuracy"}
+            assert scores.keys() <= known, name
+
+
+def test_the_page_has_every_published_row() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text("utf-8")
+    for number, table in TABLES.items():
+        assert f"**Table {number}: " in page
+        for name, row in table["rows"].items():
+            cells = ["-" if value is None else f"{value:.1f}" for value in row]
+            assert f"| {' | '.join([name, *cells])} |\n" in page
