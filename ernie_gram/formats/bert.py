@@ -6,17 +6,16 @@ ERNIE (`model_type` "ernie"), because its network is that of BERT, with the embe
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.formats.bert_tokenizer import TOKENIZER_SETTINGS, read_tokenizer
 from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
-    LOWERCASE,
     bert_settings,
     flag,
     load_parameters,
@@ -31,11 +30,8 @@ from ernie_gram.formats.vocabularies import (
     vocabulary_obstacles,
     write_vocabulary,
 )
-from reader.errors import InputError, quoted
+from reader.errors import InputError
 from reader.system.untrusted_text import read_json
-from reader.tokenization.vocabulary import Vocabulary
-from reader.tokenization.vocabulary_file import load_vocabulary
-from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NAME = "bert"
 CONFIG, OLD_CONFIG = "config.json", "bert_config.json"
@@ -46,21 +42,6 @@ MODEL_TYPES = ("bert", "ernie")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
-VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
-ADDED_TOKENS = "added_tokens.json"
-MAX_TOKENIZER_BYTES = 100_000_000
-# Added tokens that a note lists.
-MAX_LISTED = 5
-MAX_ROWS_PER_TOKEN = 2
-# A tab, a line break or half a character: what was written could not be read back.
-UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
-# Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
-_NORMALIZER_KEYS = {
-    "lowercase": LOWERCASE,
-    "strip_accents": "strip_accents",
-    "handle_chinese_chars": "tokenize_chinese_chars",
-}
-ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: taken as true, as transformers does"
 
 
 def detect(folder: Path) -> bool:
@@ -87,7 +68,7 @@ def read(folder: Path) -> Model:
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
-    vocabulary, notes = _read_tokenizer(folder)
+    vocabulary, notes = read_tokenizer(folder)
     loaded = load_parameters(weights, "bert", config, adds_task)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
@@ -131,69 +112,6 @@ def _is_bert(settings: dict[str, Any], name: str) -> bool:
         return settings["model_type"] in MODEL_TYPES
     classes = settings.get("architectures", ["Bert"] if name == OLD_CONFIG else None)
     return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
-
-
-def _read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
-    """Return the vocabulary in a folder, and notes on how our tokenizer differs from the folder's.
-
-    Raises InputError if a file is missing or damaged, or if it is the tokenizer of another kind of model.
-    """
-    tokenizer = read_json(folder / TOKENIZER, MAX_TOKENIZER_BYTES) if (folder / TOKENIZER).is_file() else {}
-    settings = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
-    # As in transformers, tokenizer_config.json comes before the normalizer in tokenizer.json.
-    said = _renamed(tokenizer.get("normalizer")) | settings
-    lowercase = flag(said, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS))
-    notes = [] if LOWERCASE in said else [ASSUMED]
-    kind = said.get("word_tokenizer_type", "basic")
-    if kind != "basic":
-        raise InputError(f"{folder / TOKENIZER_SETTINGS}: word_tokenizer_type is {kind!r}; only BERT's own can be read")
-    for key, usual in (("strip_accents", lowercase), ("tokenize_chinese_chars", True), ("do_basic_tokenize", True)):
-        value = said.get(key, usual)
-        if value is not None and value != usual:
-            notes.append(
-                f"the folder's tokenizer: {key} is {value}, but ours works as with {usual}: token IDs may differ"
-            )
-    if (folder / VOCABULARY).is_file():
-        vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
-    elif tokenizer:
-        vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
-    else:
-        raise InputError(f"{folder}: has no vocabulary; put the model's {VOCABULARY} or {TOKENIZER} there")
-    added = set(read_json(folder / ADDED_TOKENS)) if (folder / ADDED_TOKENS).is_file() else set()
-    entries = tokenizer.get("added_tokens")
-    for entry in entries if isinstance(entries, list) else []:
-        added |= {entry["content"]} if isinstance(entry, dict) and isinstance(entry.get("content"), str) else set()
-    if unread := sorted(added - {*vocabulary.tokens}):
-        more = f" and {len(unread) - MAX_LISTED} more" if len(unread) > MAX_LISTED else ""
-        listed = ", ".join(unread[:MAX_LISTED])
-        notes.append(f"added tokens, which are not read: {listed}{more}; token IDs may differ")
-    return vocabulary, tuple(notes)
-
-
-def _renamed(normalizer: Any) -> dict[str, Any]:
-    """Return the settings of a normalizer in tokenizer.json under the keys of tokenizer_config.json."""
-    found = normalizer if isinstance(normalizer, dict) else {}
-    return {new: found[old] for old, new in _NORMALIZER_KEYS.items() if old in found}
-
-
-def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> Vocabulary:
-    """Return the vocabulary in the content of tokenizer.json; raises InputError unless it is WordPiece."""
-    model = tokenizer.get("model")
-    ids = model.get("vocab") if isinstance(model, dict) else None
-    # Old files do not name the type.
-    if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece" or not isinstance(ids, dict):
-        raise InputError(f"{source}: not a WordPiece tokenizer; put the model's {VOCABULARY} there")
-    if model.get("continuing_subword_prefix", "##") != "##":
-        raise InputError(f"{source}: continuing_subword_prefix is not ##; only BERT's own can be read")
-    is_number = (type(number) is int and 0 <= number < MAX_ROWS_PER_TOKEN * len(ids) for number in ids.values())
-    if not all(is_number) or len(set(ids.values())) < len(ids):
-        raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
-    if unwritable := next(filter(UNWRITABLE.search, ids), None):
-        raise InputError(f"{source}: the token {quoted(unwritable)} cannot be a line of {VOCABULARY}")
-    # A token that stands twice in vocab.txt has its later ID here, and leaves a hole. No word is spelled with a space.
-    token_of = {number: token for token, number in ids.items()}
-    tokens = [token_of.get(number, f"[unused row {number}]") for number in range(max(token_of, default=-1) + 1)]
-    return WordPieceVocabulary(tokens, lowercase, source)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)
