@@ -46,7 +46,6 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import given_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.system.atomic_files import write_atomically
 from reader.system.lock_files import locked_name
 from reader.system.output_files import check_output_path
 from reader.system.progress import progress
@@ -57,7 +56,14 @@ from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
-from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
+from reader.tokenization.vocabulary_file import (
+    KINDS,
+    kind_of,
+    load_vocabulary,
+    note_other_unicode,
+    save_vocabulary,
+    unicode_path,
+)
 from reader.tokenization.wordpiece import count_words, train_wordpiece
 
 if TYPE_CHECKING:
@@ -76,6 +82,7 @@ def build_vocab(args: argparse.Namespace) -> None:
             "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
         )
     text = open_text(args, folder=False)
+    check_output_path("--output", unicode_path(args.output), args.overwrite)
     with progress("reading", text.size, "B") as bar:
         lines = nonblank_lines(text, bar)
         train: Callable[[int, bool], Vocabulary]
@@ -84,7 +91,7 @@ def build_vocab(args: argparse.Namespace) -> None:
         else:
             train = partial(train_wordpiece, count_words(lines, args.lowercase))
     vocabulary = train(args.size, args.lowercase)
-    write_atomically(args.output, vocabulary.content)
+    save_vocabulary(vocabulary, args.output)
     print(f"{args.output}: {len(vocabulary):,} tokens")
 
 
@@ -93,6 +100,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     if args.master and args.engine != "spark":
         raise InputError("--master: only valid with --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
+    note_other_unicode(vocabulary.unicode)
     text = open_text(args, folder=False)
     check_output_path("--output", info_path(args.output), args.overwrite)
     if args.engine == "spark":
@@ -129,6 +137,7 @@ def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path, res
 def build_corpus_command(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
+    note_other_unicode(vocabulary.unicode)
     lexicon = given_lexicon(args.lexicon, vocabulary) if args.lexicon else None
     text = open_text(args, folder=True)
     shard = ""

@@ -3,7 +3,7 @@
 ernie_config.json   the settings: upstream's keys, and ours where upstream has none; in `pretraining`, those of the
                     prediction heads; in `training`, what its card says about its training
 model.safetensors   the parameters, float32, under the names of upstream's static model
-vocab.txt           the vocabulary (or spm.model)
+vocab.txt           the vocabulary (or spm.model), with vocab.txt.json
 lexicon.tsv         the n-grams, where there are any, with lexicon.tsv.json
 head.safetensors    a head of the user's own, if `Model.save` was given one: float32 arrays that only the user reads
 README.md           the model card
@@ -21,12 +21,13 @@ from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.parameters import LOWERCASE, check_numbers, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.reading import read_arrays
-from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import save_vocabulary
 
 NAME = "ernie_gram"
 CONFIG, WEIGHTS, HEAD = "ernie_config.json", "model.safetensors", "head.safetensors"
@@ -75,7 +76,7 @@ def write(model: Model, folder: Path, name: str) -> None:
     write_safetensors(folder / WEIGHTS, model.parameters)
     if model.head:
         write_safetensors(folder / HEAD, model.head)
-    write_vocabulary(model.vocabulary, folder)
+    save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
     numbers = sum(values.size for values in model.parameters.values())

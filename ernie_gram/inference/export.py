@@ -33,6 +33,7 @@ from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
+from reader.tokenization.vocabulary_file import save_vocabulary
 
 # The fetches and their shapes.
 ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
@@ -110,7 +111,7 @@ def export_program(
                 program=program.main,
             )
             assert {path.name for path in partial.iterdir()} == {PROGRAM, PARAMETERS}
-            (partial / vocabulary.file_name).write_bytes(vocabulary.content)
+            save_vocabulary(vocabulary, partial / vocabulary.file_name)
             if lexicon is not None:
                 lexicon.save(partial / LEXICON)
             for name, content in (further or {}).items():

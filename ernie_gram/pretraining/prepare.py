@@ -18,13 +18,11 @@ from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_s
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
-from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
+from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import InputError, counted
-from reader.lexicon.lexicon_file import info_path
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
-from reader.tokenization.vocabulary_file import FILE_NAMES
 
 # With more epochs, a warning is printed.
 MAX_USUAL_EPOCHS = 1000
@@ -128,7 +126,7 @@ class Run:
             write_atomically(self.output / HELD_OUT, (self.held_out.corpus.path / CORPUS_INFO).read_bytes())
         # The names of the model's classes: with these files, the run's folder is enough to predict.
         corpus = self.train.corpus.path
-        for name in (*FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name):
+        for name in KEPT:
             if (corpus / name).is_file():
                 write_atomically(self.output / name, (corpus / name).read_bytes())
         return lock

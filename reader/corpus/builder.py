@@ -21,6 +21,7 @@ from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
+from reader.tokenization.vocabulary_file import save_vocabulary
 
 BLOCK = 1 << 22  # units that are counted at a time
 
@@ -126,7 +127,7 @@ def _write_corpus(
         unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngram_offsets)])
         for name, values in zip(ARRAYS, (made_with.ngram_tokens, ngram_offsets, unit_counts), strict=True):
             np.save(folder / name, values)
-        (folder / vocabulary.file_name).write_bytes(vocabulary.content)
+        save_vocabulary(vocabulary, folder / vocabulary.file_name)
         if lexicon:
             lexicon.save(folder / LEXICON)
         info = CorpusInfo(

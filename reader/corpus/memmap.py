@@ -31,7 +31,7 @@ from numpy.lib.format import open_memmap
 from reader.corpus.file_digests import check_files
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError, counted
-from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.lexicon.lexicon_file import Lexicon
 from reader.system.arrays import Int32s, Int64s
 from reader.system.untrusted_text import json_value, limited_text
 from reader.text.input_files import CORPUS_INFO
@@ -42,7 +42,9 @@ FORMAT = 2
 UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
 ARRAYS = NGRAM_TOKENS, NGRAM_OFFSETS, UNIT_COUNTS = ("ngram_tokens.npy", "ngram_offsets.npy", "unit_counts.npy")
 # All files of a corpus.
-FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name}
+# The vocabulary and the lexicon, each with its description.
+KEPT = tuple(part for name in (*FILE_NAMES, LEXICON) for part in (name, f"{name}.json"))
+FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *KEPT}
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 
 

@@ -25,6 +25,7 @@ from reader.system.arrays import Int32s, Int64s, offsets_of
 from reader.tokenization.given_texts import listed, listed_strings, shown
 from reader.tokenization.text_pieces import SpannedTokens, TextPieces
 from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import note_other_unicode
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
 Item = TypeVar("Item")
@@ -89,6 +90,7 @@ class Tokenizer:
 
     def __init__(self, vocabulary: Vocabulary, segmenter: str = "char") -> None:
         self.vocabulary = vocabulary
+        note_other_unicode(vocabulary.unicode)
         self.segmenter = "char" if isinstance(vocabulary, WordPieceVocabulary) else segmenter
         self._pieces = TextPieces(vocabulary, self.segmenter)
 

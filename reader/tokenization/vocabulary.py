@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
@@ -42,6 +43,7 @@ class Vocabulary(ABC):
         tokens: the F tokens in the order of their IDs; ids: the ID of each token, the later one if it has two.
         lowercase: whether text is first converted to lower case and stripped of accents.
         pad, unk, cls, sep, mask: the IDs of the special tokens; special_ids: all of them.
+        unicode: the version of Unicode with which it was first used (see vocabulary_file.py).
     """
 
     kind: ClassVar[str]
@@ -51,6 +53,7 @@ class Vocabulary(ABC):
         """Raise an InputError that names `source` if a special token is missing."""
         self.tokens = tokens
         self.lowercase = lowercase
+        self.unicode = unicodedata.unidata_version
         # Of a token that stands twice, as in the vocabularies of ERNIE 3.0, the later ID counts, as in other software.
         self.ids = {token: i for i, token in enumerate(tokens)}
         missing = [token for token in SPECIAL_TOKENS if token not in self.ids]

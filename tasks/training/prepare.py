@@ -17,7 +17,6 @@ from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.model import Model, digest_of
 from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
-from ernie_gram.formats.vocabularies import write_vocabulary
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.prepared import prepared_once
@@ -30,6 +29,7 @@ from reader.system.arrays import Int64s
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
 from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.load import OnBadRow, with_labels
 from tasks.files.official import VARIABLE, data_folder, digest_of_files, find_files
@@ -144,7 +144,7 @@ class Finetuning(TaskData):
             # It would be mistaken for the best model of this training.
             remove_folder(self.output / BEST)
         write_atomically(self.output / CONFIG, explained_yaml(self.config))
-        write_vocabulary(self.model.vocabulary, self.output)
+        save_vocabulary(self.model.vocabulary, self.output / self.model.vocabulary.file_name)
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
         self.write_description()

@@ -254,7 +254,7 @@ def test_an_existing_target_is_refused_and_a_failed_write_leaves_nothing(
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ernie_gram.formats.ours.write_vocabulary", full)
+    monkeypatch.setattr("ernie_gram.formats.ours.save_vocabulary", full)
     with pytest.raises(InputError, match="new: could not be written: No space left"):
         write_model(model, tmp_path / "new", "ernie_gram")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

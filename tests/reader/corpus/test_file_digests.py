@@ -23,7 +23,7 @@ from tests.support.runs import pretrain
 
 FILES = [
     *("documents.bin", "units.bin", "ngram_offsets.npy", "ngram_tokens.npy", "unit_counts.npy"),
-    *("lexicon.tsv", "lexicon.tsv.json", "vocab.txt"),
+    *("lexicon.tsv", "lexicon.tsv.json", "vocab.txt", "vocab.txt.json"),
 ]
 
 
@@ -60,7 +60,7 @@ def test_check_names_a_file_of_which_one_bit_changed(copied: Path, name: str) ->
     path.write_bytes(content)
     done = call(main, "check", str(copied / "corpus"), str(copied / "held_out"))
     assert done.returncode == 2
-    assert done.stdout.startswith(f"{copied / 'corpus'}: 8 files (")
+    assert done.stdout.startswith(f"{copied / 'corpus'}: 9 files (")
     assert done.stdout.count("\n") == 1
     error = f"error: {path}: the content does not match the digest in corpus.json; build the corpus again"
     assert done.stderr.splitlines()[-1] == error
