@@ -48,9 +48,12 @@ setup(
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4", "setuptools>=70.1"],
         # Java 17 is needed as well.
         "spark": ["pyspark>=3.5,<5"],
-        # The real PaddleNLP, for `make hub-test`, in an environment of its own because it needs numpy 1. Its own
-        # requirements let in aistudio-sdk 0.3, which has no `hub.download`, and pyarrow 26, which needs numpy 2.
-        "hub": ["aistudio-sdk<0.3", "paddlenlp==3.0.0b4", "paddlepaddle>=3.3.1,<3.4", "pyarrow<26"],
+        # The real PaddleNLP, for `make hub-test`, in an environment of its own because it needs numpy 1. It cannot be
+        # imported with later versions of its requirements. Model cards name these too (paddlenlp_card.py).
+        "hub": [
+            *("aistudio-sdk==0.2.6", "datasets==2.21.0", "huggingface_hub==0.25.2", "pyarrow==17.0.0"),
+            *("paddlenlp==3.0.0b4", "paddlepaddle>=3.3.1,<3.4", "setuptools>=70.1"),
+        ],
         "test": [
             # The reference for Chinese words.
             "jieba>=0.42.1,<1",

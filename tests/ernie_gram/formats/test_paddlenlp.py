@@ -22,6 +22,7 @@ from ernie_gram.model.exact_relative_position import attention_mask
 from reader.errors import InputError
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.commands import ROOT
 from tests.support.model_folders import random_arrays
 from tests.support.reference_model import bucket
 
@@ -99,6 +100,15 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
     with safe_open(folder / "model.safetensors", "np") as file:
         assert file.metadata() == {"format": "np"}
     assert (folder / "vocab.txt").read_text().split() == VOCABULARY.tokens
+
+
+def test_the_card_and_the_page_name_the_versions_of_the_hub_test(tmp_path: Path) -> None:
+    card = (written(tmp_path / "export", model_of()) / "README.md").read_text()
+    [extra] = re.findall(r'"hub": \[(.*?)\],\n        "', (ROOT / "setup.py").read_text("utf-8"), re.DOTALL)
+    pinned = set(re.findall(r'"([\w-]+==[\w.]+)"', extra))
+    assert len(pinned) == 5
+    for text in (card, *((ROOT / f"docs/{page}.md").read_text("utf-8") for page in ("models", "example_card"))):
+        assert pinned <= {*re.findall(r"[\w-]+==[\w.]+", text)}
 
 
 def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
