@@ -185,7 +185,7 @@ def test_an_existing_target_missing_heads_and_a_missing_parameter_are_refused(tm
 def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
     whole = exported(random_model("explicit"), "fill_mask", tmp_path / "whole")
     assert {path.name for path in whole.iterdir()} == {
-        *("model.json", "model.pdiparams", "inference.json", "vocab.txt"),
+        *("model.json", "model.pdiparams", "inference.json", "vocab.txt", "vocab.txt.json"),
         *("lexicon.tsv", "lexicon.tsv.json", "checksums.json"),
     }
     names = sorted(path.name for path in whole.iterdir())
