@@ -119,7 +119,7 @@ def test_pre_training_has_the_papers_settings(name: str) -> None:
     assert model.attention_probs_dropout_prob == COMMON[-1]
     assert (config.data.max_seq_len, objective.mask_fraction, objective.masking) == (512, 0.15, "explicit")
     assert config.data.pack_documents
-    assert model.use_relative_position
+    assert (model.use_relative_position, model.relative_position_start) == (True, "normal")
     assert config.generator.model(model).hidden_size * 3 == model.hidden_size
 
 
