@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.settings import LOWERCASE, flag
+from ernie_gram.formats.parameters import LOWERCASE, flag
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import read_json
 from reader.tokenization.basic_tokenizer import split_words
