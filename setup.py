@@ -49,7 +49,7 @@ setup(
         # Java 17 is needed as well.
         "spark": ["pyspark>=3.5,<5"],
         # The real PaddleNLP, for `make hub-test`, in an environment of its own because it needs numpy 1. It cannot be
-        # imported with later versions of its requirements. Model cards name these too (ernie_gram/formats/paddlenlp.py).
+        # imported with later versions of its requirements. Model cards name these too (formats/paddlenlp.py).
         "hub": [
             *("aistudio-sdk==0.2.6", "datasets==2.21.0", "huggingface_hub==0.25.2", "pyarrow==17.0.0"),
             *("paddlenlp==3.0.0b4", "paddlepaddle>=3.3.1,<3.4", "setuptools>=70.1"),

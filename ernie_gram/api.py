@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from ernie_gram.config.checks import check_counts, require
+from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import Model as ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
-from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
+from ernie_gram.inference.description import (
+    DESCRIPTION,
+    ENCODER,
+    FILL_MASK,
+    PRECISIONS,
+    Description,
+    load_description,
+)
 from ernie_gram.inference.texts import VECTORS, EncodedText, Text, TextAttention, TextEncoder, padded, parts_of
 from ernie_gram.inference.texts import Vectors as Vectors
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
@@ -39,6 +47,7 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 if TYPE_CHECKING:
     from ernie_gram.eager import ModelLayer
     from ernie_gram.inference.exported_program import ExportedProgram
+    from ernie_gram.inference.forward import Forward
 
 
 class Model:
@@ -56,9 +65,11 @@ class Model:
 
     head: Arrays | None = None
     _layer: ModelLayer | None = None
+    _forward: Forward | None = None
 
-    def __init__(self, record: ModelRecord) -> None:
+    def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
         """Wrap the record of a model; to read a folder, use `load`."""
+        self._precision = precision
         config = None if record.pretraining is None else prediction_config(record)
         self.folder, self.notes = record.source, record.notes
         self.has_heads = config is not None
@@ -76,15 +87,20 @@ class Model:
         return f"<Model {self.folder}: {self._shape}, {tokens}, {ngrams}>"
 
     @classmethod
-    def load(cls, folder: str | Path) -> Model:
+    def load(cls, folder: str | Path, precision: str = "float32") -> Model:
         """Read a model: a run, a checkpoint, a model folder of any format, or a folder of export_inference.
 
-        Raises InputError if there is no model in the folder, or if it is damaged.
+        Args:
+            precision: of matrix products, "float32" or "bfloat16"; for `layer` it is always float32.
+
+        Raises InputError if there is no model in the folder, or if it is damaged, and for another precision. Whether
+        this device has it, is checked at the first use.
         """
+        require(precision in PRECISIONS, "precision", f"{precision!r}: choose {' or '.join(PRECISIONS)}")
         path = Path(folder)
-        return (
-            ExportedModel(path, load_description(path)) if (path / DESCRIPTION).is_file() else Model(read_model(path))
-        )
+        if (path / DESCRIPTION).is_file():
+            return ExportedModel(path, load_description(path), precision)
+        return Model(read_model(path), precision)
 
     @property
     def units(self) -> UnitNames:
@@ -101,7 +117,7 @@ class Model:
             import_paddle()
             from ernie_gram.eager import load_layer
 
-            self._layer = load_layer(self._record)
+            self._layer, self._forward = load_layer(self._record), None
         return self._layer
 
     @property
@@ -150,16 +166,24 @@ class Model:
         if not self.has_heads:
             raise InputError(f"{self.folder}: the model has no prediction heads; choose another model")
 
-    def prepare(self) -> None:
-        """Load Paddle and the network now instead of at the first use."""
-        _ = self.layer
+    def prepare(self, *names: str) -> None:
+        """Load Paddle, and the network for outputs of these names, now instead of at the first use."""
+        import_paddle()
+        if self._forward is None:
+            from ernie_gram.inference.forward import Forward
+            from ernie_gram.inference.outputs import build_outputs, network_of
+
+            layer, build = self._layer, partial(build_outputs, network_of(self._record), precision=self._precision)
+            parameters = {each.name: each for each in layer.parameters()} if layer else self._record.parameters
+            self._forward = Forward(build, parameters, str(self.folder), current_place())
+        if names:
+            self._forward.prepare(names)
 
     def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
-        """Return outputs for a batch by name, see eager.run_layer."""
-        layer = self.layer
-        from ernie_gram.eager import run_layer
-
-        return run_layer(layer, batch, names, seed)
+        """Return outputs for a batch by name, see outputs.build_outputs."""
+        self.prepare()
+        assert self._forward is not None
+        return self._forward.run(batch, names, seed)
 
     @overload
     def encode(
@@ -191,7 +215,7 @@ class Model:
         known = [name for name in VECTORS if name != "pooled" or self.has_pooler]
         require(vectors is None or vectors in known, "vectors", f"{vectors!r}: the model has {', '.join(known)}")
         encoded = self._encoded(texts, truncate, may_be_none=vectors is None)
-        names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
+        names = [vectors] if vectors else ["hidden", "pooled"] if self.has_pooler else ["hidden"]
         found: dict[int, Any] = {}
         # Sorted by length, so that a batch has little padding.
         order = np.argsort([len(text) for text in encoded], kind="stable").tolist()
@@ -199,10 +223,12 @@ class Model:
             rows = order[first : first + batch_size]
             outputs = self.outputs([encoded[row] for row in rows], names)
             for i, row in enumerate(rows):
+                if vectors:
+                    found[row] = outputs[vectors][i]
+                    continue
                 text, pooled = encoded[row], outputs["pooled"][i] if self.has_pooler else None
                 hidden = outputs["hidden"][i, : len(text)].copy()
-                each = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
-                found[row] = VECTORS[vectors](each) if vectors else each
+                found[row] = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
         ordered = [found[row] for row in range(len(encoded))]
         return np.stack(ordered) if vectors else ordered
 
@@ -225,7 +251,7 @@ class Model:
         return [self.texts.vocabulary.tokens[token] for token in text.ids]
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
-        """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H], "pooled" [B, H]."""
+        """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H]; "cls", "mean", "pooled" [B, H]."""
         return self._run(self._batch(texts), names)
 
     def batch(self, texts: Sequence[Text], truncate: bool = False) -> Batch:
@@ -292,8 +318,8 @@ class Model:
 class ExportedModel(Model):
     """A program that `ernie-gram export-inference` wrote."""
 
-    def __init__(self, folder: Path, description: Description) -> None:
-        self._description, self._shape = description, "exported program"
+    def __init__(self, folder: Path, description: Description, precision: str = "float32") -> None:
+        self._description, self._shape, self._precision = description, "exported program", precision
         outputs, task, text = description.outputs, description.task, description.text
         if outputs not in (ENCODER, FILL_MASK):
             raise InputError(f"{folder}: has {outputs} outputs, not those of a model; give it to `ernie-gram predict`")
@@ -309,16 +335,16 @@ class ExportedModel(Model):
         self._program: ExportedProgram | None = None
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
-        """Return outputs as Model does, "mean" and "cls" among them."""
+        """Return outputs as Model does."""
         if self.has_heads:
             raise InputError(f"{self.folder}: has {FILL_MASK} outputs; export the model with {ENCODER} outputs")
         return super().outputs(texts, names)
 
-    def prepare(self) -> None:
+    def prepare(self, *names: str) -> None:
         """Load Paddle and the program."""
         from ernie_gram.inference.exported_program import ExportedProgram
 
-        self._program = self._program or ExportedProgram(self.folder, self._description)
+        self._program = self._program or ExportedProgram(self.folder, self._description, precision=self._precision)
 
     def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
         self.prepare()

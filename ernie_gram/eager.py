@@ -5,7 +5,7 @@ Shape letters: B sequences, L slots, N = B * L, M selected rows, H hidden, C cla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -24,18 +24,15 @@ from ernie_gram.model.attention import Attention, Projected, Stream
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
 from ernie_gram.model.parameters import Shapes
-from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, all_logits, probabilities
+from ernie_gram.pretraining.chunked_softmax import all_logits
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import PretrainModel
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.pretraining.terms.catalog import fields_of
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.variables import check_array
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.errors import InputError
-
-PROBABILITIES = "probabilities"
 
 
 class ModelLayer(nn.Layer):
@@ -161,24 +158,6 @@ def _finite_float32(state: Mapping[str, Any], source: str) -> Arrays:
     return arrays
 
 
-def run_layer(layer: ModelLayer, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:
-    """Return outputs for a batch, without dropout, in float32.
-
-    Args:
-        names: the outputs to return: "hidden" [B, L, H] and "pooled" [B, H]; or "probabilities" [M, C], of every class
-            in every slot of the field `slots`.
-        seed: of the samples that a generator draws.
-    """
-    if seed is not None:
-        paddle.seed(seed)
-    with dynamic_mode(), paddle.no_grad(), _evaluating(layer):
-        if PROBABILITIES in names:
-            return {PROBABILITIES: _probabilities(layer, batch).numpy()}
-        inputs = (fields.INPUT_IDS, fields.LENGTHS, fields.SENTENCE_IDS)
-        outputs = layer(*(paddle.to_tensor(batch[field.name]) for field in inputs))
-        return {name: outputs[("hidden", "pooled").index(name)].numpy() for name in names}
-
-
 def attention_weights(layer: ModelLayer, batch: Batch) -> np.ndarray:
     """Return the attention of the encoder's slots to each other, without dropout, float32 [layers, B, A, L, L].
 
@@ -191,20 +170,14 @@ def attention_weights(layer: ModelLayer, batch: Batch) -> np.ndarray:
         weights.append(attention.context_weights(*inputs).numpy())
 
     hooks = [part.attention.register_forward_pre_hook(keep) for part in layer.encoder.layers]
+    inputs = (fields.INPUT_IDS, fields.LENGTHS, fields.SENTENCE_IDS)
     try:
-        run_layer(layer, batch, ["hidden"])
+        with dynamic_mode(), paddle.no_grad(), _evaluating(layer):
+            layer(*(paddle.to_tensor(batch[field.name]) for field in inputs))
     finally:
         for hook in hooks:
             hook.remove()
     return np.stack(weights)
-
-
-def _probabilities(layer: ModelLayer, batch: Batch) -> paddle.Tensor:
-    model = layer.pretraining
-    assert model is not None
-    feeds = {field.name: paddle.to_tensor(batch[field.name]) for field in fields_of([])}
-    encoded = model.encode(feeds, SoftmaxOptions(train=False, rows=1))
-    return probabilities(model.head(encoded.masked))
 
 
 @contextmanager

@@ -45,35 +45,32 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
 
     Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
-    from ernie_gram.inference.export import ENCODER_SHAPES, build_encoder, export_program
+    from ernie_gram.inference.export import ENCODER_SHAPES, export_program
+    from ernie_gram.inference.outputs import PROBABILITIES, build_outputs, network_of
     from ernie_gram.pretraining.config import max_tokens, prediction_config
-    from ernie_gram.pretraining.programs import build_prediction
-    from ernie_gram.pretraining.sizes import CorpusSizes
 
     check_exportable(model, outputs)
-    config = prediction_config(model) if model.pretraining is not None else None
-    tokens, lexicon = len(model.vocabulary), None
+    shapes, lexicon = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES, None
+    network = network_of(model)
+    program = build_outputs(network, tuple(shapes), portable=True)
     if outputs == FILL_MASK:
-        assert config is not None
-        lexicon = model.lexicon if config.objective.is_explicit else None
-        program = build_prediction(config, CorpusSizes(tokens, len(lexicon) if lexicon else 0), portable=True)
-        task = {"has_generator": config.objective.has_generator, "has_ngrams": lexicon is not None}
-        shapes = {"probabilities": "MC"}
+        objective = prediction_config(model).objective
+        lexicon = model.lexicon if objective.is_explicit else None
+        task = {"has_generator": objective.has_generator, "has_ngrams": lexicon is not None}
     else:
-        program = build_encoder(model.config, model.config.vocab_size or tokens)
         task = {"has_sentence_types": model.config.has_sentence_types}
-        shapes = {name: ENCODER_SHAPES[name] for name in program.fetches}
     export_program(
         folder,
         program,
         model,
         outputs,
-        shapes,
+        {name: shapes[name] for name in program.fetches},
         max_tokens(model),
         segmenter_of(model.lexicon),
         world.place,
         task,
         lexicon,
+        network=network,
     )
 
 

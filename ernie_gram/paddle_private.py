@@ -10,6 +10,7 @@ This module loads Paddle; modules that are used before it is loaded import this 
 from __future__ import annotations
 
 import ctypes
+import math
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,6 +18,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 from paddle.base.core import Place as Place  # a device
 from paddle.pir import Block as Block  # of a program: a list of operations
@@ -134,9 +136,11 @@ def persistable(name: str, shape: list[int], initializer: paddle.nn.initializer.
     return paddle.pir.core.create_persistable_value("float32", shape, name, initializer=initializer)
 
 
-def untrained_parameter(name: str, shape: list[int], initializer: paddle.nn.initializer.Initializer) -> Value:
-    """Return a float32 parameter of the current program that is not trained (3.3.1)."""
-    return paddle.pir.core.create_parameter("float32", shape, name, initializer=initializer, trainable=False)
+def untrained_parameter(
+    name: str, shape: list[int], initializer: paddle.nn.initializer.Initializer, dtype: paddle.dtype = paddle.float32
+) -> Value:
+    """Return a parameter of the current program that is not trained (3.3.1)."""
+    return paddle.pir.core.create_parameter(dtype, shape, name, initializer=initializer, trainable=False)
 
 
 def insert_before(operation: Operation) -> None:
@@ -218,6 +222,18 @@ def in_memory_of(x: paddle.Tensor) -> paddle.Tensor:
     x._share_buffer_to(out)
     out.get_tensor()._set_dims(x.shape)
     return out
+
+
+def array_of(variable: Any) -> np.ndarray:
+    """Return the float32 numbers of a scope's variable on the host, sharing its memory (3.3.1: an array is a copy)."""
+    shape = variable.shape()
+    memory = (ctypes.c_float * math.prod(shape)).from_address(variable._ptr())
+    return np.frombuffer(memory, np.float32).reshape(shape)
+
+
+def share_memory(variable: Any, x: paddle.Tensor) -> None:
+    """Let the tensor of a scope's variable have the memory of x, also after x is gone (3.3.1)."""
+    variable._share_data_with(x.get_tensor())
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -25,6 +25,8 @@ FORMAT_VERSION = 1
 # The kinds of outputs of a model without a task.
 ENCODER, FILL_MASK = "encoder", "fill_mask"
 KINDS = (ENCODER, FILL_MASK)
+# The precisions of matrix products that can be asked for.
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Description:
         feeds, fetches: the arrays, in the order of the program's inputs and outputs.
         text: how text becomes token IDs.
         task: more settings for this kind of outputs, as JSON values.
+        network: what the program was built from, as JSON values: on a CPU it is built again, with the kernels for this
+            processor. {} in folders of earlier versions, whose program runs as it is.
         paddle: version of Paddle that wrote the program.
     """
 
@@ -76,6 +80,7 @@ class Description:
     fetches: tuple[ArraySpec, ...]
     text: TextSettings
     task: dict[str, Any] = field(default_factory=dict)
+    network: dict[str, Any] = field(default_factory=dict)
     paddle: str = ""
 
     @property
@@ -109,8 +114,9 @@ def load_description(folder: Path) -> Description:
         parts = {part: tuple(ArraySpec(**spec) for spec in tree[part]) for part in ("feeds", "fetches")}
         description = Description(**tree | parts | {"text": TextSettings(**tree["text"])})
         text = description.text
-        types = (type(text.max_tokens), type(text.lowercase), type(text.segmenter), type(description.task))
-        if types != (int, bool, str, dict):
+        given = (text.max_tokens, text.lowercase, text.segmenter, description.task, description.network)
+        types = tuple(type(value) for value in given)
+        if types != (int, bool, str, dict, dict):
             raise TypeError("a setting of another type")
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not the description of an exported model: {error}") from error

@@ -5,7 +5,7 @@ Shape letters: B sequences, L slots, N = B * L, H hidden.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,29 +39,44 @@ from reader.tokenization.vocabulary_file import save_vocabulary
 ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
 
 
-def build_encoder(config: ModelConfig, vocab_size: int) -> Program:
+def build_encoder(
+    config: ModelConfig,
+    vocab_size: int,
+    names: Collection[str] = tuple(ENCODER_SHAPES),
+    precision: str = "float32",
+    portable: bool = False,
+) -> Program:
     """Build a program that encodes token IDs without dropout; it also reads sentence IDs if the model uses them.
 
-    It fetches, in float32:
-        hidden: [B, L, H], the encoder's output in every slot; those of padding have no meaning.
-        cls: [B, H], the output in the first slot.
-        mean: [B, H], the mean over the slots without padding, those of [CLS] and [SEP] included.
-        pooled: [B, H], the pooler's output; only for a model that has one.
+    Args:
+        names: of what it fetches, in float32:
+            hidden: [B, L, H], the encoder's output in every slot; those of padding have no meaning.
+            cls: [B, H], the output in the first slot.
+            mean: [B, H], the mean over the slots without padding, those of [CLS] and [SEP] included.
+            pooled: [B, H], the pooler's output; left out if the model has no pooler.
+        precision, portable: see `open_program`.
     """
     sentences = [fields.SENTENCE_IDS] if config.use_sentence_embedding else []
-    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences], portable=True) as opened:
+    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences], precision, portable) as opened:
         ids_BL, lengths_B = opened.feeds[fields.INPUT_IDS.name], opened.feeds[fields.LENGTHS.name]
         encoder = Encoder(declared.encoder(config, vocab_size), config)
         encoder.eval()
-        rows_NH, _ = encoder(ids_BL, lengths_B, opened.feeds.get(fields.SENTENCE_IDS.name))
-        length = paddle.shape(ids_BL)[1]
-        hidden_BLH = rows_NH.reshape([-1, length, config.hidden_size])
-        is_real_BL1 = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype("float32").unsqueeze(2)
-        mean_BH = (hidden_BLH * is_real_BL1).sum(1) / lengths_B.astype("float32").unsqueeze(1)
-        fetches = {"hidden": hidden_BLH, "cls": hidden_BLH[:, 0], "mean": mean_BH}
-        if config.use_pooler:
-            fetches["pooled"] = Pooler(config)(hidden_BLH[:, 0])
-        return opened.finish(fetches)
+        sentence_ids_BL, length = opened.feeds.get(fields.SENTENCE_IDS.name), paddle.shape(ids_BL)[1]
+        if not {"hidden", "mean"} & set(names):
+            first_B = paddle.arange(paddle.shape(ids_BL)[0]) * length
+            cls_BH, _ = encoder(ids_BL, lengths_B, sentence_ids_BL, wanted_M=first_B)
+            found = {"cls": cls_BH}
+        else:
+            rows_NH, _ = encoder(ids_BL, lengths_B, sentence_ids_BL)
+            hidden_BLH = rows_NH.reshape([-1, length, config.hidden_size])
+            cls_BH = hidden_BLH[:, 0]
+            found = {"hidden": hidden_BLH, "cls": cls_BH}
+        if "mean" in names:
+            is_real_BL1 = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype("float32").unsqueeze(2)
+            found["mean"] = (hidden_BLH * is_real_BL1).sum(1) / lengths_B.astype("float32").unsqueeze(1)
+        if config.use_pooler and "pooled" in names:
+            found["pooled"] = Pooler(config)(cls_BH)
+        return opened.finish({name: found[name] for name in names if name in found})
 
 
 def export_program(
@@ -76,6 +91,7 @@ def export_program(
     task: dict[str, Any] | None = None,
     lexicon: Lexicon | None = None,
     further: Mapping[str, bytes] | None = None,
+    network: dict[str, Any] | None = None,
 ) -> None:
     """Write an exported model (see description.py) atomically.
 
@@ -84,7 +100,7 @@ def export_program(
     Args:
         program: without dropout; built from batch fields.
         model: has all parameters of the program.
-        outputs, task: see Description; max_tokens, segmenter: see TextSettings.
+        outputs, task, network: see Description; max_tokens, segmenter: see TextSettings.
         fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
         lexicon: the n-grams among the classes of the fetches; None if there are none.
         further: content of other files of the folder, by name.
@@ -97,7 +113,7 @@ def export_program(
     text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter)
     feed_specs = tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in program.feeds)
     fetch_specs = tuple(ArraySpec(name, shape, "float32") for name, shape in fetches.items())
-    description = Description(outputs, feed_specs, fetch_specs, text, task or {}, paddle.__version__)
+    description = Description(outputs, feed_specs, fetch_specs, text, task or {}, network or {}, paddle.__version__)
     # A scope of its own: the parameters of another model in this process keep their values.
     with paddle.static.scope_guard(paddle.static.Scope()):
         set_parameters(program.main, model.parameters, str(model.source), place)

@@ -5,7 +5,6 @@ Shape letters: B sequences, L slots (the maximum over the batch), M masked slots
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +72,8 @@ class TextAttention:
     weights: Float32s
 
 
-# From the vectors of a text to a single one.
-VECTORS: dict[str, Callable[[Vectors], Float32s | None]] = {
-    "mean": lambda each: each.hidden.mean(0),
-    "cls": lambda each: each.hidden[0].copy(),
-    "pooled": lambda each: each.pooled,
-}
+# The outputs that are one vector for a text.
+VECTORS = ("mean", "cls", "pooled")
 
 
 def parts_of(text: Text) -> tuple[str, ...]:

@@ -28,14 +28,16 @@ def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int
         return opened.finish(fetches)
 
 
-def build_prediction(config: PretrainConfig, sizes: CorpusSizes, portable: bool = False) -> Program:
+def build_prediction(
+    config: PretrainConfig, sizes: CorpusSizes, precision: str = "float32", portable: bool = False
+) -> Program:
     """Build a program that fetches `probabilities`, float32 [M, C], of every class in every predicted slot.
 
-    It holds all probabilities in memory, so it is meant for few slots. It is always float32. Under contiguous masking
-    the classes are the tokens.
+    It holds all probabilities in memory, so it is meant for few slots. Under contiguous masking the classes are the
+    tokens. For precision and portable, see `open_program`.
     """
     softmax = SoftmaxOptions(train=False, rows=1)
-    with open_program(fields_of([]), portable=portable) as opened:
+    with open_program(fields_of([]), precision, portable) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
         return opened.finish({"probabilities": probabilities(model.head(encoded.masked))})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +101,7 @@ def set_parameters(program: paddle.static.Program, arrays: Arrays, source: str, 
         scope.var(parameter.name).get_tensor().set(arrays[parameter.name], place)
 
 
-def check_array(arrays: Arrays, name: str, shape: Sequence[int], source: str) -> None:
+def check_array(arrays: Mapping[str, Any], name: str, shape: Sequence[int], source: str) -> None:
     """Raise InputError, which names `source`, if a parameter is missing or has another shape."""
     if name not in arrays:
         raise InputError(f"{source}: parameter {name} is missing")

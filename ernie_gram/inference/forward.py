@@ -1,0 +1,103 @@
+"""Answer batches with a program that has no gradients: the one way in which models are computed after training.
+
+It has the kernels for this processor, and reads its parameters where they are: in the arrays of a file, in the scope
+into which an exported program was loaded, or in a layer that is being trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import paddle
+
+from ernie_gram.graph import static_mode
+from ernie_gram.kernels.folding import computed, fold_parameters
+from ernie_gram.paddle_private import Place, share_memory
+from ernie_gram.training.program import Program
+from ernie_gram.training.variables import check_array
+from reader.batches.fields import FIELDS, Batch
+
+# Builds the program that fetches outputs of the given names.
+Build = Callable[[tuple[str, ...]], Program]
+
+
+class Forward:
+    """A network without dropout: a program for each selection of outputs, and the parameters of all of them."""
+
+    def __init__(
+        self,
+        build: Build,
+        parameters: Mapping[str, Any],
+        source: str,
+        place: Place,
+        scope: paddle.static.Scope | None = None,
+    ) -> None:
+        """Nothing is built before the first run.
+
+        Args:
+            parameters: arrays by name, more than are needed perhaps, which must stay unchanged as long as this object
+                is used. Or the tensors of a layer on this device: then each run reads their present values.
+            source: whose parameters these are, for errors.
+            scope: has the parameters already; None for a new scope.
+        """
+        self._build, self._parameters, self._source, self._place = build, parameters, source, place
+        self._executor = paddle.static.Executor(place)
+        self._scope, self._programs = scope or paddle.static.Scope(), dict[tuple[str, ...], Program]()
+
+    def prepare(self, names: Sequence[str]) -> Program:
+        """Build the program of some outputs, unless that was done before.
+
+        Raises InputError, which names the source, if a parameter is missing or has another shape, and if this device
+        lacks the precision of the program.
+        """
+        key = tuple(names)
+        if key not in self._programs:
+            with static_mode(self._scope):
+                program = self._build(key)
+                self._set_parameters(program)
+                self._programs[key] = program
+        return self._programs[key]
+
+    def run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:
+        """Return outputs for a batch by name.
+
+        Args:
+            seed: of the samples that the program draws, if it draws any.
+
+        Raises InputError as `prepare` does.
+        """
+        program = self.prepare(names)
+        with static_mode(self._scope):
+            self._follow_layer(program)
+            if seed is not None:
+                paddle.seed(seed)
+            given = {name: np.ascontiguousarray(batch[name], FIELDS[name].dtype) for name in program.feeds}
+            return program.run(self._executor, given)
+
+    def _follow_layer(self, program: Program) -> None:
+        for name in program.parameters:
+            value = self._parameters.get(name)
+            if isinstance(value, paddle.Tensor):
+                share_memory(self._scope.var(name).get_tensor(), value)
+
+    def _set_parameters(self, program: Program) -> None:
+        for parameter in program.main.global_block().all_parameters():
+            if parameter.use_empty():
+                parameter.get_defining_op().erase()  # of a head that these outputs do not need
+            else:
+                check_array(self._parameters, parameter.name, parameter.shape, self._source)
+        if isinstance(next(iter(self._parameters.values()), None), paddle.Tensor):
+            return
+        folded = fold_parameters(program.main) if self._place.is_cpu_place() else {}
+        for parameter in program.main.global_block().all_parameters():
+            name = parameter.name
+            if self._scope.find_var(name) is not None:
+                continue
+            variable = self._scope.var(name).get_tensor()
+            if name in folded:
+                share_memory(variable, computed(folded, name, self._parameters.__getitem__))
+            else:
+                # On a CPU, without a copy.
+                variable.set(self._parameters[name], self._place, self._place.is_cpu_place())

@@ -1,0 +1,95 @@
+"""The forward program of a model: equal to the layer, without copies of parameters, and as they are at present."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from ernie_gram.api import Model
+from ernie_gram.distributed.processor import OneDnnKernels
+from ernie_gram.inference.texts import EncodedText
+from ernie_gram.kernels import selection
+from ernie_gram.paddle_private import array_of
+from reader.errors import InputError
+from tests.support.exported_models import random_model
+from tests.support.small_model import TOKENS
+
+import paddle  # isort: skip
+
+PAIRS = {"use_sentence_embedding": True, "use_pooler": True}
+
+
+@pytest.fixture(autouse=True)
+def dynamic(dynamic_mode: None) -> Iterator[None]:
+    """The caller is in dynamic mode, at the beginning and still at the end."""
+    yield
+    assert paddle.in_dynamic_mode()
+
+
+def model_and_texts(precision: str = "float32") -> tuple[Model, list[EncodedText]]:
+    record, random = random_model(None, **PAIRS), np.random.default_rng(3)
+    paddle.disable_static()
+    texts = [
+        EncodedText(random.integers(5, TOKENS, n), (np.arange(n) > n // 2).astype(np.int64), [None] * n)
+        for n in (20, 7, 12)
+    ]
+    return Model(record, precision), texts
+
+
+def test_all_outputs_are_those_of_the_layer_and_stay_the_same_when_fewer_are_asked_for() -> None:
+    model, texts = model_and_texts()
+    found = model.outputs(texts, ["hidden", "cls", "mean", "pooled"])
+    for names in (["pooled"], ["cls", "pooled"], ["mean"], ["hidden"]):
+        alone = model.outputs(texts, names)
+        assert list(alone) == names
+        for name, values in alone.items():
+            np.testing.assert_allclose(values, found[name], atol=1e-6, err_msg=name)
+    batch = model._batch(texts)
+    hidden, pooled = (each.numpy() for each in model.layer(*map(paddle.to_tensor, batch.values())))
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(found["hidden"][row, : len(text)], hidden[row, : len(text)], atol=1e-5)
+        np.testing.assert_allclose(found["mean"][row], hidden[row, : len(text)].mean(0), atol=1e-5)
+    np.testing.assert_allclose(found["cls"], hidden[:, 0], atol=1e-5)
+    np.testing.assert_allclose(found["pooled"], pooled, atol=1e-5)
+
+
+def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now() -> None:
+    model, texts = model_and_texts()
+    before = model.outputs(texts, ["pooled"])["pooled"]
+    forward, name = model._forward, "encoder_layer_0_ffn_fc_0.w_0"
+    assert forward is not None
+    own = forward._scope.find_var(name).get_tensor()
+    assert np.shares_memory(array_of(own), model._record.parameters[name])
+    # Joined once; the parts are not kept beside them.
+    assert forward._scope.find_var("encoder_layer_0_multi_head_att_query_fc.w_0") is None
+    (weight,) = (each for each in model.layer.parameters() if each.name == name)
+    np.testing.assert_allclose(model.outputs(texts, ["pooled"])["pooled"], before, atol=1e-6)
+    for factor in (0.5, 3.0):
+        with paddle.no_grad():
+            weight.set_value(weight * factor)
+        _, pooled = model.layer(*map(paddle.to_tensor, model._batch(texts).values()))
+        found = model.outputs(texts, ["pooled"])["pooled"]
+        np.testing.assert_allclose(found, pooled.numpy(), atol=1e-5)
+        assert np.abs(found - before).max() > 1e-3
+
+
+def test_bfloat16_rounds_weights_once_and_is_refused_where_it_would_be_slower() -> None:
+    model, texts = model_and_texts("bfloat16")
+    refuses, allows = OneDnnKernels((), "no AMX"), OneDnnKernels((), "")
+    with patch.object(selection, "cpu_kernels", return_value=refuses), pytest.raises(InputError, match="no AMX"):
+        model.outputs(texts, ["hidden"])
+    expected = model_and_texts()[0].outputs(texts, ["hidden"])["hidden"]
+    with patch.object(selection, "cpu_kernels", return_value=allows), patch("ernie_gram.kernels.onednn.SMALL", 8):
+        found = model.outputs(texts, ["hidden"])["hidden"]
+    difference = np.abs(found - expected).max()
+    assert 1e-4 < difference < 0.1
+    assert model._forward is not None
+    (program,) = model._forward._programs.values()
+    read = [each for each in program.main.global_block().all_parameters() if each.name.startswith("rounded(")]
+    assert len(read) == 2 * 4
+    assert {each.dtype for each in read} == {paddle.bfloat16}
+    with pytest.raises(InputError, match="precision"):
+        Model.load("x", precision="float64")
