@@ -46,6 +46,8 @@ setup(
         # It imports setuptools, which its wheels for Python 3.10 and 3.11 do not ask for.
         "cpu": ["paddlepaddle>=3.3.1,<3.4", "setuptools>=70.1"],
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4", "setuptools>=70.1"],
+        # It needs one of Paddle's packages as well.
+        "onnx": ["onnx>=1.17,<2", "paddle2onnx>=2.1,<3"],
         # Java 17 is needed as well.
         "spark": ["pyspark>=3.5,<5"],
         # The real PaddleNLP, for `make hub-test`, in an environment of its own because it needs numpy 1. It cannot be

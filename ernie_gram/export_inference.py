@@ -1,7 +1,8 @@
-"""Write a model as a folder that `paddle.inference` runs, with its tokenizer settings.
+"""Write a model as a folder that `paddle.inference` runs, or in ONNX, with its tokenizer settings.
 
     ernie-gram export-inference output/base encoder_model
     ernie-gram export-inference output/base fill_mask_model --outputs fill_mask
+    ernie-gram export-inference output/base onnx_model --to onnx
 
 `ernie-gram infer` and `ernie-gram fill-mask` answer texts with such a folder, whose files are listed in
 ernie_gram/inference/description.py.
@@ -21,12 +22,16 @@ from typing import TYPE_CHECKING
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS
+from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.output_files import claimed_new_folder
 
 if TYPE_CHECKING:
     from ernie_gram.distributed.world import World
+
+
+FORMS = ("inference", ONNX)
 
 
 def check_exportable(model: Model, outputs: str) -> None:
@@ -85,6 +90,7 @@ def main() -> None:
         default=ENCODER,
         help="vectors of texts, or the units behind [MASK], for a model with prediction heads (%(default)s)",
     )
+    parser.add_argument(TO, choices=FORMS, default=FORMS[0], help="for paddle.inference, or as ONNX (%(default)s)")
     arguments = parser.parse_args()
     with claimed_new_folder(arguments.folder):
         export(arguments)
@@ -96,8 +102,12 @@ def export(arguments: argparse.Namespace) -> None:
     check_exportable(model, arguments.outputs)
     from ernie_gram.distributed.world import start_world
 
-    world = start_world("auto")
-    export_model(model, arguments.outputs, arguments.folder, world)
+    if arguments.to == ONNX:
+        check_onnx()
+        world = start_world("cpu")
+        export_onnx(arguments.folder, lambda folder: export_model(model, arguments.outputs, folder, world))
+    else:
+        export_model(model, arguments.outputs, arguments.folder, start_world("auto"))
     for note in model.notes:
         print_note(f"{model.source}: {note}")
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")

@@ -23,8 +23,11 @@ def relative_buckets(length: paddle.Tensor) -> paddle.Tensor:
     slots_L = paddle.arange(length)
     query_L1, key_1L = slots_L.unsqueeze(1), slots_L.unsqueeze(0)
     n_LL = key_1L - query_L1
-    bounds = paddle.assign(np.array(DISTANCE_BOUNDS, np.int64))
-    buckets_LL = paddle.searchsorted(bounds, n_LL.abs(), right=True)
+    # A table from distance to bucket: ONNX has no operator that searches.
+    distances = np.arange(DISTANCE_BOUNDS[-1] + 1)
+    table = paddle.assign(np.searchsorted(DISTANCE_BOUNDS, distances, side="right").astype(np.int64))
+    distances_LL = n_LL.abs().clip(max=DISTANCE_BOUNDS[-1])
+    buckets_LL = paddle.gather(table, distances_LL.flatten()).reshape([length, length])
     buckets_LL = buckets_LL + KEY_BEFORE_QUERY * (n_LL < 0).astype("int64")
     buckets_LL = paddle.where(key_1L == 0, paddle.full_like(buckets_LL, KEY_IS_CLS), buckets_LL)
     return paddle.where(query_L1 == 0, paddle.full_like(buckets_LL, QUERY_IS_CLS), buckets_LL)

@@ -30,6 +30,7 @@ from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.finetuned_runs import INPUT, made_run, set_null_threshold
 from tests.support.further_cases import only
 from tests.support.model_folders import encoder_output_for
+from tests.support.onnx_models import run_onnx
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_lines
@@ -79,6 +80,32 @@ def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path)
     # And in batches of another size.
     smaller = predicted(tmp_path / "program", tmp_path, ROWS[name], "--batch_size", 2)
     assert len(smaller.splitlines()) == len(ROWS[name])
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("paddle2onnx")
+    pytest.importorskip("onnxruntime")
+    from ernie_gram.distributed.world import World
+    from tasks.prediction.own_texts import load_texts
+    from tasks.prediction.program import Scorer
+
+    folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
+    done = run(main, folder, tmp_path / "onnx", "--to", "onnx")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "onnx").iterdir()} >= {
+        "model.onnx",
+        "onnx.json",
+        "vocab.txt",
+        "task.json",
+    }
+    finetuned = load_finetuned(folder)
+    examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *ROWS[name]), "json", "error").examples
+    features = finetuned.encode(examples)
+    with fresh_scope() as executor:
+        expected = Scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
+    found = run_onnx(tmp_path / "onnx", features.batch(np.arange(len(features))))["scores"]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""Models in ONNX compute what they compute here, without Paddle, and what cannot be written leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.world import start_world
+from ernie_gram.export_inference import export_model
+from ernie_gram.formats.model import Model as ModelRecord
+from ernie_gram.inference import onnx_folder
+from ernie_gram.inference.exported_program import ExportedProgram
+from ernie_gram.inference.onnx_folder import export_onnx
+from reader.errors import InputError
+from tests.support.exported_models import VOCABULARY, random_model
+from tests.support.onnx_models import run_alone, run_onnx
+from tests.support.small_model import TOKENS
+
+pytest.importorskip("paddle2onnx")
+pytest.importorskip("onnxruntime")
+
+
+def exported(model: ModelRecord, outputs: str, tmp_path: Path) -> tuple[ExportedProgram, Path]:
+    """Return a model as an exported program, and the folder of the same in ONNX."""
+
+    def write(folder: Path) -> None:
+        export_model(model, outputs, folder, start_world("cpu"))
+
+    write(tmp_path / "program")
+    export_onnx(tmp_path / "onnx", write)
+    return ExportedProgram(tmp_path / "program"), tmp_path / "onnx"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "changes"),
+    [
+        ("encoder", {}),
+        (
+            "encoder",
+            {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": False, "emb_size": 16},
+        ),
+        ("fill_mask", {}),
+    ],
+)
+def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
+    tmp_path: Path, outputs: str, changes: dict[str, Any]
+) -> None:
+    program, folder = exported(random_model("explicit", **changes), outputs, tmp_path)
+    assert {path.name for path in folder.iterdir()} >= {"model.onnx", "onnx.json", "vocab.txt", "checksums.json"}
+    assert (folder / "lexicon.tsv").is_file() == (outputs == "fill_mask")
+    random = np.random.default_rng(1)
+    for lengths in ([5], [9, 3, 60]):
+        shape = len(lengths), max(lengths)
+        is_real = np.arange(shape[1]) < np.array(lengths)[:, np.newaxis]
+        batch = {"input_ids": random.integers(5, TOKENS, shape) * is_real, "lengths": np.array(lengths)}
+        batch |= {"sentence_ids": random.integers(0, 2, shape), "slots": np.flatnonzero(is_real)[::3]}
+        found, expected = run_onnx(folder, batch), program.run(batch)
+        assert list(found) == list(program.description.fetch_names)
+        if "hidden" in found:
+            found["hidden"] *= is_real[..., np.newaxis]
+        for name, values in expected.items():
+            np.testing.assert_allclose(found[name], values, atol=1e-4, err_msg=name)
+    # The card, on texts of the made-up vocabulary.
+    (code,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    assert sum(bool(line) for line in code.splitlines()) == 10
+    ids = np.array([[2, VOCABULARY.ids["ba"], 4, 3], [2, 4, 3, 0]])
+    texts = [" ".join(VOCABULARY.tokens[i] for i in row if i not in (0, 2, 3)) for row in ids]
+    code = re.sub(r"texts = .*", f"texts = {texts}", code).replace("print(", "arrays = (")
+    printed = run_alone(f"{code}\nprint(arrays[-1].tolist())", folder)
+    batch = {"input_ids": ids, "lengths": np.array([4, 3]), "sentence_ids": 0 * ids, "slots": np.flatnonzero(ids == 4)}
+    expected = program.run(batch)
+    last = list(expected)[-1]
+    np.testing.assert_allclose(np.array(json.loads(printed)), expected[last], atol=1e-4)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[Path]:
+    """A folder that must not be there at the end, nor anything beside it."""
+    (tmp_path / "parent").mkdir()
+    yield tmp_path / "parent" / "target"
+    assert list((tmp_path / "parent").iterdir()) == []
+
+
+def test_what_cannot_be_written_is_refused_in_one_line(target: Path) -> None:
+    def write(folder: Path) -> None:
+        export_model(random_model("both"), "fill_mask", folder, start_world("cpu"))
+
+    with pytest.raises(InputError, match="generator"):
+        export_onnx(target, write)
+    with patch.object(onnx_folder, "MAX_BYTES", 1000), pytest.raises(InputError, match="2 GB"):
+        export_onnx(target, write)
+    with patch.object(onnx_folder, "find_spec", return_value=None), pytest.raises(InputError, match=r"\[onnx\]"):
+        export_onnx(target, write)
+
+
+def test_a_conversion_that_fails_leaves_nothing_behind(target: Path) -> None:
+    def write(folder: Path) -> None:
+        export_model(random_model(None), "encoder", folder, start_world("cpu"))
+
+    failure = patch.object(onnx_folder, "run_module", side_effect=InputError("no such operator"))
+    with failure, pytest.raises(InputError, match=r"^--to: onnx: paddle2onnx cannot convert .*: no such operator$"):
+        export_onnx(target, write)
