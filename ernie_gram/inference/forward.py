@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.graph import static_mode
-from ernie_gram.kernels.folding import computed, fold_parameters
+from ernie_gram.kernels.folding import computed, erase_unread_parameters, fold_parameters
 from ernie_gram.paddle_private import Place, share_memory
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import check_array
@@ -83,11 +83,9 @@ class Forward:
                 share_memory(self._scope.var(name).get_tensor(), value)
 
     def _set_parameters(self, program: Program) -> None:
+        erase_unread_parameters(program.main)  # of heads that these outputs do not need
         for parameter in program.main.global_block().all_parameters():
-            if parameter.use_empty():
-                parameter.get_defining_op().erase()  # of a head that these outputs do not need
-            else:
-                check_array(self._parameters, parameter.name, parameter.shape, self._source)
+            check_array(self._parameters, parameter.name, parameter.shape, self._source)
         if isinstance(next(iter(self._parameters.values()), None), paddle.Tensor):
             return
         folded = fold_parameters(program.main) if self._place.is_cpu_place() else {}
@@ -96,8 +94,9 @@ class Forward:
             if self._scope.find_var(name) is not None:
                 continue
             variable = self._scope.var(name).get_tensor()
-            if name in folded:
-                share_memory(variable, computed(folded, name, self._parameters.__getitem__))
+            made = computed(folded, name, self._parameters.__getitem__) if name in folded else self._parameters[name]
+            if isinstance(made, paddle.Tensor):
+                share_memory(variable, made)
             else:
                 # On a CPU, without a copy.
-                variable.set(self._parameters[name], self._place, self._place.is_cpu_place())
+                variable.set(made, self._place, self._place.is_cpu_place())

@@ -1,4 +1,5 @@
-"""Products of float32 matrices for compiled functions, by the library that Paddle brings (Intel's MKL), in one thread.
+"""Products of float32 matrices by the library that Paddle brings (Intel's MKL): for compiled functions, in one thread;
+and by matrices that were packed once.
 
 `is_available` must be called before a function that uses them.
 """
@@ -9,6 +10,7 @@ import ctypes
 from functools import cache
 
 import llvmlite.binding
+import numpy as np
 from numba import types
 
 from ernie_gram.distributed.processor import mkl
@@ -40,6 +42,51 @@ def is_available() -> bool:
     for name, function in functions.items():
         llvmlite.binding.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
     return True
+
+
+# The library's names for the second factor, and for one that is packed; a packed matrix begins at such an address.
+_SECOND, _PACKED, _ALIGNMENT = 162, 151, 64
+# The number of rows of the other factor for which matrices are packed.
+_ROWS = 32
+
+
+@cache
+def can_pack() -> bool:
+    """Return whether `packed_product` multiplies any number of rows.
+
+    The library's manual promises it only for as many rows as the matrix was packed for, so it is tried.
+    """
+    if not is_available() or not hasattr(mkl(), "cblas_sgemm_pack_get_size"):
+        return False
+    random = np.random.default_rng(0)
+    matrix = random.standard_normal((96, 160)).astype(np.float32)
+    packed, differences = pack(matrix), []
+    for count in (1, 7, _ROWS, 500):
+        rows, found = random.standard_normal((count, 96)).astype(np.float32), np.empty((count, 160), np.float32)
+        packed_product(rows, packed, found)
+        differences.append(np.abs(found - rows @ matrix).max())
+    return bool(max(differences) < 1e-3)
+
+
+def pack(matrix: np.ndarray) -> np.ndarray:
+    """Return a matrix, float32 [k, n], in the order in which the library multiplies by it; it must not be moved."""
+    (k, n), library = matrix.shape, mkl()
+    library.cblas_sgemm_pack_get_size.restype = ctypes.c_size_t
+    # The size is an upper bound. What is not written needs no memory.
+    memory = np.empty(library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k) + _ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % _ALIGNMENT
+    packed = memory[first : memory.size - _ALIGNMENT + first].view(np.float32)
+    sizes = (_ROWS, n, k)
+    given, target = ctypes.c_void_p(matrix.ctypes.data), ctypes.c_void_p(packed.ctypes.data)
+    library.cblas_sgemm_pack(_BY_ROWS, _SECOND, _AS_IT_IS, *sizes, ctypes.c_float(1.0), given, n, target)
+    return packed
+
+
+def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:
+    """Set out, float32 [m, n], to the product of rows [m, k] and a packed matrix [k, n], in the threads of Paddle."""
+    (m, k), n = rows.shape, out.shape[1]
+    a, b, c = (ctypes.c_void_p(each.ctypes.data) for each in (rows, packed, out))
+    mkl().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
 
 
 # A matrix: the address of its first number, and the numbers from one row to the next.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,8 +12,7 @@ import paddle
 from paddle import Tensor
 
 from ernie_gram.distributed.loading import THREADS
-from ernie_gram.graph import dynamic_mode
-from ernie_gram.paddle_private import MetaTensor, Value, run_python
+from ernie_gram.paddle_private import MetaTensor, Value, eager_guard, run_python
 from reader.commands import interrupts_handled_by
 from reader.system.compiled import numba
 
@@ -22,11 +21,16 @@ _raised: list[BaseException] = []
 
 
 class Result(NamedTuple):
-    """A result of an operation: it has the shape of input number `like`, or only the axes `axes` of it."""
+    """A result of an operation.
+
+    Attributes:
+        like: number of the input whose shape it has, or only the axes `axes` of it; the size of the last one is `last`.
+    """
 
     like: int
     dtype: str = "float32"
     axes: tuple[int, ...] | None = None
+    last: int | None = None
 
 
 @contextmanager
@@ -83,7 +87,7 @@ def _definition(
 
     def run(*tensors: Tensor) -> Any:
         present = dict(zip(given, tensors, strict=True))
-        with dynamic_mode():
+        with nullcontext() if paddle.in_dynamic_mode() else eager_guard():
             return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
 
     def shapes(*tensors: MetaTensor) -> Any:
@@ -91,6 +95,7 @@ def _definition(
         for result in results:
             shape = tensors[given.index(result.like)].shape
             shape = shape if result.axes is None else [shape[axis] for axis in result.axes]
+            shape = shape if result.last is None else [*shape[:-1], result.last]
             found.append(MetaTensor(shape=shape, dtype=getattr(paddle, result.dtype)))
         return tuple(found) if len(found) > 1 else found[0]
 

@@ -1,47 +1,62 @@
 """Compute what a program without gradients makes of its parameters alone once, instead of in every run.
 
-This is how the weights of queries, keys and values become one matrix, and weights are rounded to bfloat16.
+This is how the weights of queries, keys and values become one matrix, and weights are rounded to bfloat16, or
+packed for MKL, which would otherwise pack them in each product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import paddle
 from paddle.nn.initializer import Constant
 
 from ernie_gram.graph import dynamic_mode
+from ernie_gram.kernels import operations
+from ernie_gram.kernels.blas import can_pack, pack
 from ernie_gram.paddle_private import Operation, Value, insert_before, untrained_parameter
 
 # Computes a parameter from others, on the CPU.
-Compute = Callable[[list[paddle.Tensor]], paddle.Tensor]
+Compute = Callable[[list[paddle.Tensor]], Any]
 Folded = dict[str, tuple[list[str], Compute]]
+PACKED = "packed"
+# A product by a matrix with a dimension up to this size stays as it is.
+SMALL = 32
 
 
 def fold_parameters(program: paddle.static.Program) -> Folded:
-    """Let a finished program read new parameters instead of joining and rounding its own; those it no longer reads go.
+    """Let a finished program read parameters that are joined, rounded and packed already, in place of its own.
 
     Returns:
         The new parameters by name, each with the names of those that it is computed from, and how.
     """
     block, folded = program.global_block(), Folded()
-    names = {parameter.id: parameter.name for parameter in block.all_parameters()}
+    values = {parameter.name: parameter for parameter in block.all_parameters()}
+    names = {parameter.id: name for name, parameter in values.items()}
     with paddle.static.program_guard(program, paddle.static.Program()):
         for operation in block.ops:
             found = _folding(operation)
             if found is None or not all(value.id in names for value in found[0]):
                 continue
-            values, compute, kind = found
+            read, compute, kind = found
             (result,) = operation.results()
-            name = f"{kind}({', '.join(names[value.id] for value in values)})"
-            folded[name] = [names[value.id] for value in values], compute
-            insert_before(block.ops[0])
-            new = untrained_parameter(name, result.shape, Constant(0.0), result.dtype)
-            names[new.id] = name
+            name = f"{kind}({', '.join(names[value.id] for value in read)})"
+            if name not in folded:
+                folded[name] = [names[value.id] for value in read], compute
+                insert_before(block.ops[0])
+                shape = [1] if kind == PACKED else result.shape
+                values[name] = untrained_parameter(name, shape, Constant(0.0), result.dtype)
+                names[values[name].id] = name
+            new = values[name]
+            if kind == PACKED:
+                insert_before(operation)
+                new = operations.packed_product(operation.operand_source(0), new, result.shape[-1])
             result.replace_all_uses_with(new)
-            _erase_unread(operation)
+            _erase(operation)
+    erase_unread_parameters(program)
     return folded
 
 
@@ -54,20 +69,36 @@ def _folding(operation: Operation) -> tuple[list[Value], Compute, str] | None:
     if operation.name().endswith("_op.cast"):
         dtype = operation.result(0).dtype
         return operation.operands_source(), lambda given: given[0].astype(dtype), "rounded"
+    if operation.name() == "pd_op.matmul" and _can_be_packed(operation):
+        return [operation.operand_source(1)], lambda given: pack(given[0].numpy()), PACKED
     return None
 
 
-def _erase_unread(operation: Operation) -> None:
-    """Erase an operation whose results nothing reads, and those before it that nobody reads then."""
-    sources = {value.get_defining_op().id(): value.get_defining_op() for value in operation.operands_source()}
+def _can_be_packed(operation: Operation) -> bool:
+    x, matrix = operation.operands_source()
+    is_plain = not any(operation.attrs()[f"transpose_{each}"] for each in "xy")
+    is_large = len(matrix.shape) == 2 and min(matrix.shape) > SMALL and x.dtype == matrix.dtype == paddle.float32
+    return is_plain and is_large and len(x.shape) > 1 and can_pack()
+
+
+def _erase(operation: Operation) -> None:
+    """Erase an operation, and the list that it reads; parameters stay, because further operations may read them."""
+    sources = [value.get_defining_op() for value in operation.operands_source()]
     operation.erase()
-    for source in sources.values():
-        if all(result.use_empty() for result in source.results()):
-            _erase_unread(source)
+    for source in sources:
+        if source.name() == "builtin.combine":
+            source.erase()
 
 
-def computed(folded: Folded, name: str, array_of: Callable[[str], np.ndarray]) -> paddle.Tensor:
-    """Return a new parameter of a program on the CPU.
+def erase_unread_parameters(program: paddle.static.Program) -> None:
+    """Remove the parameters that no operation of a program reads."""
+    for parameter in program.global_block().all_parameters():
+        if parameter.use_empty():
+            parameter.get_defining_op().erase()
+
+
+def computed(folded: Folded, name: str, array_of: Callable[[str], np.ndarray]) -> Any:
+    """Return a new parameter of a program on the CPU, a tensor, or an array if it is packed.
 
     Args:
         array_of: returns another parameter.

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,17 @@ def _with_bias(compute: Callable[..., None], rows: Tensor, bias: Tensor, in_plac
 _add_bias, _biased_gelu = partial(_with_bias, biases.add_bias), partial(_with_bias, biases.biased_gelu)
 
 
+def packed_product(x: Value, packed: Value, width: int) -> Value:
+    """Return the product of x [..., k] and a matrix [k, width] that was packed (see blas.pack)."""
+    return add_operation("packed_product", _packed_product, (x, packed), (Result(0, last=width),), width)[0]
+
+
+def _packed_product(x: Tensor, packed: Tensor, width: int) -> Tensor:
+    out = _empty([*x.shape[:-1], width])
+    blas.packed_product(_rows(x, x.shape[-1]), _numbers(packed), _rows(out, width))
+    return out
+
+
 def normalised_sum(
     rows: Value, bias: Value, residual: Value, scale: Value, shift: Value, epsilon: float, in_place: bool
 ) -> list[Value]:
@@ -243,8 +255,14 @@ def _scale(rate: float) -> float:
 def _numbers(tensor: Tensor) -> np.ndarray:
     """Return the numbers of a tensor in main memory, [n], as an array that shares its memory."""
     assert tensor.place.is_cpu_place()
-    dtype = np.dtype(str(tensor.dtype).removeprefix("paddle."))
-    return np.frombuffer((ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr()), dtype)
+    dtype = _dtype(tensor.dtype)
+    size = math.prod(tensor.shape) * dtype.itemsize  # `tensor.size` takes longer
+    return np.frombuffer((ctypes.c_char * size).from_address(tensor.data_ptr()), dtype)
+
+
+@cache
+def _dtype(dtype: paddle.dtype) -> np.dtype[Any]:
+    return np.dtype(str(dtype).removeprefix("paddle."))
 
 
 def _by_row(tensor: Tensor, axes: int) -> np.ndarray:
