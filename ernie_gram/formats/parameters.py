@@ -27,6 +27,7 @@ from ernie_gram.formats.names import (
     renaming,
     to_ours,
 )
+from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
@@ -223,6 +224,7 @@ def check_numbers(arrays: Arrays, source: str) -> None:
             raise InputError(f"{source}: {name} holds {values.dtype} numbers; parameters are floating-point numbers")
         if not np.isfinite(values).all():
             raise InputError(f"{source}: {name} holds numbers that are not finite; the model cannot be used")
+        forget_pages(values)
 
 
 def _listed(parameters: list[str]) -> str:

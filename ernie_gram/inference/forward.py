@@ -42,7 +42,7 @@ class Forward:
             source: whose parameters these are, for errors.
             scope: has the parameters already; None for a new scope.
         """
-        self._build, self._parameters, self._source, self._place = build, parameters, source, place
+        self._build, self._parameters, self._source, self._place = build, dict(parameters), source, place
         self._executor = paddle.static.Executor(place)
         self._scope, self._programs = scope or paddle.static.Scope(), dict[tuple[str, ...], Program]()
 
@@ -89,14 +89,20 @@ class Forward:
         if isinstance(next(iter(self._parameters.values()), None), paddle.Tensor):
             return
         folded = fold_parameters(program.main) if self._place.is_cpu_place() else {}
+        read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name
             if self._scope.find_var(name) is not None:
                 continue
             variable = self._scope.var(name).get_tensor()
-            made = computed(folded, name, self._parameters.__getitem__) if name in folded else self._parameters[name]
+            made = computed(folded, name, self._parameters) if name in folded else self._parameters[name]
             if isinstance(made, paddle.Tensor):
                 share_memory(variable, made)
             else:
                 # On a CPU, without a copy.
                 variable.set(made, self._place, self._place.is_cpu_place())
+        for name in {each for sources, _ in folded.values() for each in sources} - read - folded.keys():
+            if self._scope.find_var(name) is not None:
+                # It came with the scope, and no program reads it. Its shape is kept, for checks.
+                self._parameters[name] = np.broadcast_to(np.float32(np.nan), self._parameters[name].shape)
+                self._scope.erase([name])

@@ -7,6 +7,7 @@ and by matrices that were packed once.
 from __future__ import annotations
 
 import ctypes
+import mmap
 from functools import cache
 
 import llvmlite.binding
@@ -44,10 +45,18 @@ def is_available() -> bool:
     return True
 
 
-# The library's names for the second factor, and for one that is packed; a packed matrix begins at such an address.
-_SECOND, _PACKED, _ALIGNMENT = 162, 151, 64
+# The library's names for the second factor, and for one that is packed.
+_SECOND, _PACKED = 162, 151
 # The number of rows of the other factor for which matrices are packed.
-_ROWS = 32
+_ROWS = 256
+
+
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return mkl()
 
 
 @cache
@@ -70,12 +79,11 @@ def can_pack() -> bool:
 
 def pack(matrix: np.ndarray) -> np.ndarray:
     """Return a matrix, float32 [k, n], in the order in which the library multiplies by it; it must not be moved."""
-    (k, n), library = matrix.shape, mkl()
+    (k, n), library = matrix.shape, _library()
     library.cblas_sgemm_pack_get_size.restype = ctypes.c_size_t
-    # The size is an upper bound. What is not written needs no memory.
-    memory = np.empty(library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k) + _ALIGNMENT, np.uint8)
-    first = -memory.ctypes.data % _ALIGNMENT
-    packed = memory[first : memory.size - _ALIGNMENT + first].view(np.float32)
+    # The size is an upper bound. What is not written takes no memory, unless it was used before.
+    memory = mmap.mmap(-1, library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k), _PRIVATE)
+    packed: np.ndarray = np.frombuffer(memory, np.uint8)[: len(memory) // 4 * 4].view(np.float32)
     sizes = (_ROWS, n, k)
     given, target = ctypes.c_void_p(matrix.ctypes.data), ctypes.c_void_p(packed.ctypes.data)
     library.cblas_sgemm_pack(_BY_ROWS, _SECOND, _AS_IT_IS, *sizes, ctypes.c_float(1.0), given, n, target)
@@ -86,7 +94,7 @@ def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> Non
     """Set out, float32 [m, n], to the product of rows [m, k] and a packed matrix [k, n], in the threads of Paddle."""
     (m, k), n = rows.shape, out.shape[1]
     a, b, c = (ctypes.c_void_p(each.ctypes.data) for each in (rows, packed, out))
-    mkl().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
+    _library().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
 
 
 # A matrix: the address of its first number, and the numbers from one row to the next.

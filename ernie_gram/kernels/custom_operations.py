@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -87,7 +87,7 @@ def _definition(
 
     def run(*tensors: Tensor) -> Any:
         present = dict(zip(given, tensors, strict=True))
-        with nullcontext() if paddle.in_dynamic_mode() else eager_guard():
+        with eager_guard():
             return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
 
     def shapes(*tensors: MetaTensor) -> Any:

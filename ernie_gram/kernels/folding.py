@@ -6,7 +6,7 @@ packed for MKL, which would otherwise pack them in each product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,13 +14,14 @@ import numpy as np
 import paddle
 from paddle.nn.initializer import Constant
 
+from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.kernels import operations
 from ernie_gram.kernels.blas import can_pack, pack
 from ernie_gram.paddle_private import Operation, Value, insert_before, untrained_parameter
 
-# Computes a parameter from others, on the CPU.
-Compute = Callable[[list[paddle.Tensor]], Any]
+# Computes a parameter from the arrays of others.
+Compute = Callable[[list[np.ndarray]], Any]
 Folded = dict[str, tuple[list[str], Compute]]
 PACKED = "packed"
 # A product by a matrix with a dimension up to this size stays as it is.
@@ -65,12 +66,11 @@ def _folding(operation: Operation) -> tuple[list[Value], Compute, str] | None:
     if operation.name() == "pd_op.concat":
         parts, axis = operation.operands_source()
         number = int(axis.get_defining_op().attrs()["value"])
-        return parts.get_defining_op().operands_source(), partial(paddle.concat, axis=number), "joined"
+        return parts.get_defining_op().operands_source(), partial(np.concatenate, axis=number), "joined"
     if operation.name().endswith("_op.cast"):
-        dtype = operation.result(0).dtype
-        return operation.operands_source(), lambda given: given[0].astype(dtype), "rounded"
+        return operation.operands_source(), partial(_rounded, dtype=operation.result(0).dtype), "rounded"
     if operation.name() == "pd_op.matmul" and _can_be_packed(operation):
-        return [operation.operand_source(1)], lambda given: pack(given[0].numpy()), PACKED
+        return [operation.operand_source(1)], lambda given: pack(given[0]), PACKED
     return None
 
 
@@ -97,16 +97,20 @@ def erase_unread_parameters(program: paddle.static.Program) -> None:
             parameter.get_defining_op().erase()
 
 
-def computed(folded: Folded, name: str, array_of: Callable[[str], np.ndarray]) -> Any:
-    """Return a new parameter of a program on the CPU, a tensor, or an array if it is packed.
+def computed(folded: Folded, name: str, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return a new parameter of a program on the CPU, an array, or a tensor if it is rounded.
 
     Args:
-        array_of: returns another parameter.
+        arrays: the other parameters.
     """
     names, compute = folded[name]
+    made = compute([computed(folded, each, arrays) if each in folded else arrays[each] for each in names])
+    for each in names:
+        if each in arrays:
+            forget_pages(arrays[each])
+    return made
+
+
+def _rounded(given: list[np.ndarray], dtype: paddle.dtype) -> paddle.Tensor:
     with dynamic_mode(), paddle.no_grad():
-        given = [
-            computed(folded, each, array_of) if each in folded else paddle.to_tensor(array_of(each), place="cpu")
-            for each in names
-        ]
-        return compute(given)
+        return paddle.to_tensor(given[0], place="cpu").astype(dtype)

@@ -10,10 +10,11 @@ library checks the header. The arrays are read here, because its numpy reader kn
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -85,8 +86,23 @@ def type_name(dtype: np.dtype) -> str:
     return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
+def forget_pages(array: np.ndarray) -> None:
+    """Give back the memory of an array in a file that is mapped for reading; where it is read again, so is the file.
+
+    Nothing happens to other arrays.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    mapped = getattr(base, "obj", None)
+    if isinstance(mapped, mmap.mmap) and not array.flags.writeable and array.flags.c_contiguous:
+        first = array.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
+        start = first // mmap.PAGESIZE * mmap.PAGESIZE
+        mapped.madvise(mmap.MADV_DONTNEED, start, first + array.nbytes - start)
+
+
 def checked_arrays(path: Path, found: StoredArrays, file_size: int) -> StoredArrays:
-    """Return writable, contiguous copies of the arrays of a file, floating-point numbers as float32.
+    """Return the arrays of a file, contiguous, floating-point numbers as float32: views where they are that already.
 
     `file_size` is the number of bytes that the arrays come from. Raises InputError if there is no array, for a name
     that is not printable text, or if the arrays are together larger than 4 times the file.
@@ -118,7 +134,7 @@ def _converted(array: np.ndarray) -> np.ndarray:
         return array.view(np.uint8) != 0  # bytes in a file may be neither 0 nor 1
     is_float = np.issubdtype(array.dtype, np.floating)
     with np.errstate(over="ignore"):  # gives infinity, which is refused later
-        return np.array(array, np.float32 if is_float else array.dtype.newbyteorder("="), order="C")
+        return np.asarray(array, np.float32 if is_float else array.dtype.newbyteorder("="), order="C")
 
 
 def is_safetensors(start: bytes) -> bool:

@@ -185,14 +185,14 @@ def test_ctrl_c_takes_effect_at_the_end_of_a_program(
     with fresh_scope() as executor:
         with open_program([Field("x", "AB", "float32", "")]) as opened:
             program = opened.finish({"out": F.softmax(opened.feeds["x"]) * 1.0})
-        mode, interrupts = custom_operations.dynamic_mode, [2]
+        mode, interrupts = custom_operations.eager_guard, [2]
 
         def interrupted() -> AbstractContextManager[None]:
             for _ in range(interrupts.pop() if interrupts else 0):
                 signal.raise_signal(signal.SIGINT)
             return mode()
 
-        monkeypatch.setattr(custom_operations, "dynamic_mode", interrupted)
+        monkeypatch.setattr(custom_operations, "eager_guard", interrupted)
         with pytest.raises(KeyboardInterrupt):
             program.run(executor, {"x": numbers(3, 40)})
         assert "Traceback" not in capfd.readouterr().err
