@@ -26,6 +26,7 @@ from ernie_gram.inference.description import (
     ENCODER,
     FILL_MASK,
     PRECISIONS,
+    PROBABILITIES,
     Description,
     load_description,
 )
@@ -311,7 +312,7 @@ class Model:
 
         draws = draws if self.has_generator else 1
         with unchanged_random_state():
-            drawn = (self._run(batch, ["probabilities"], seed)["probabilities"] for seed in range(draws))
+            drawn = (self._run(batch, [PROBABILITIES], seed)[PROBABILITIES] for seed in range(draws))
             return reduce(np.add, drawn) / np.float32(draws)
 
 

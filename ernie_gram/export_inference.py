@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS
+from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, PROBABILITIES
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.lexicon.lexicon_file import segmenter_of
@@ -51,7 +51,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
     from ernie_gram.inference.export import ENCODER_SHAPES, export_program
-    from ernie_gram.inference.outputs import PROBABILITIES, build_outputs, network_of
+    from ernie_gram.inference.outputs import build_outputs, network_of
     from ernie_gram.pretraining.config import max_tokens, prediction_config
 
     check_exportable(model, outputs)

@@ -21,7 +21,7 @@ from pathlib import Path
 from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.description import FILL_MASK
+from ernie_gram.inference.description import FILL_MASK, PRECISIONS, PROBABILITIES
 from ernie_gram.inference.requests import Answers, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
@@ -66,13 +66,16 @@ def main() -> None:
         metavar="N",
         help="for a model trained with a generator, the number of its samples to average over (%(default)s)",
     )
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of matrix products (%(default)s)"
+    )
     # With parse_args, an option between MODEL and the first text would be an error.
     arguments = parser.parse_intermixed_args()
     # Bytes of an argument that are not UTF-8 are surrogates here.
     texts = [
         (f"text {number}", text.encode("utf-8", "surrogateescape")) for number, text in enumerate(arguments.text, 1)
     ]
-    model = Model.load(arguments.model)
+    model = Model.load(arguments.model, arguments.precision)
     for note in model.notes:
         print_note(f"{model.folder}: {note}")
     if isinstance(model, ExportedModel) and not model.has_heads:
@@ -84,8 +87,8 @@ def main() -> None:
     if arguments.ngrams and not model.has_ngrams:
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
     load_paddle()
-    use_device(check_device("auto"))
-    model.prepare()
+    use_device(check_device("auto", arguments.precision, precision_key="--precision"))
+    model.prepare(PROBABILITIES)
     answers = Answers(
         texts or read_lines([]),
         single_request,

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.api import ExportedModel
+from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.description import ENCODER, FILL_MASK, Description, load_description
+from ernie_gram.inference.description import ENCODER, FILL_MASK, PRECISIONS, Description, load_description
 from ernie_gram.inference.requests import (
     Answers,
     json_request,
@@ -71,6 +72,9 @@ def parse_arguments() -> argparse.Namespace:
         choices=VECTORS,
         default="mean",
         help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (%(default)s)",
+    )
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of matrix products (%(default)s)"
     )
     parser.add_argument("--truncate", action="store_true", help="cut off the end of texts that are too long")
     add_output_file(parser, "write arrays instead: vectors [N, H] and the lines' names [N]", metavar="FILE.npz")
@@ -121,7 +125,8 @@ def main() -> None:
     arguments = parse_arguments()
     description = load_description(arguments.model)
     check_outputs(description, arguments)
-    model = ExportedModel(arguments.model, description)
+    check_device("auto", arguments.precision, precision_key="--precision")
+    model = ExportedModel(arguments.model, description, arguments.precision)
     load_paddle()
     model.prepare()
     answers = Answers(

@@ -25,6 +25,8 @@ FORMAT_VERSION = 1
 # The kinds of outputs of a model without a task.
 ENCODER, FILL_MASK = "encoder", "fill_mask"
 KINDS = (ENCODER, FILL_MASK)
+# The name of the output of FILL_MASK.
+PROBABILITIES = "probabilities"
 # The precisions of matrix products that can be asked for.
 PRECISIONS = ("float32", "bfloat16")
 

@@ -9,14 +9,13 @@ from typing import Any
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import Model
+from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
-
-PROBABILITIES = "probabilities"
 
 
 def network_of(model: Model) -> dict[str, Any]:

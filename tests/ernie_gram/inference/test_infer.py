@@ -104,7 +104,7 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
     model, encoder = random_model(None, **PAIRS), TextEncoder(VOCABULARY, "char", 64)
     expected: dict[str, list[np.ndarray]] = {"mean": [], "cls": [], "pooled": []}
     with fresh_scope():
-        program = build_encoder(model.config, TOKENS)
+        program = build_encoder(model.config, TOKENS, portable=True)
         for each in texts:
             encoded = encoder.encode(each)
             batch = encoder.batch([encoded.ids]) | {"sentence_ids": encoded.sentence_ids[np.newaxis]}
