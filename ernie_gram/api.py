@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from ernie_gram.config.checks import check_counts, require
-from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import Model as ModelRecord
@@ -47,8 +46,6 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.eager import ModelLayer
-    from ernie_gram.inference.exported_program import ExportedProgram
-    from ernie_gram.inference.forward import Forward
 
 
 class Model:
@@ -66,7 +63,7 @@ class Model:
 
     head: Arrays | None = None
     _layer: ModelLayer | None = None
-    _forward: Forward | None = None
+    _forward: Any = None  # a Forward, or an ExportedProgram
 
     def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
         """Wrap the record of a model; to read a folder, use `load`."""
@@ -94,8 +91,8 @@ class Model:
         Args:
             precision: of matrix products, "float32" or "bfloat16"; for `layer` it is always float32.
 
-        Raises InputError if there is no model in the folder, or if it is damaged, and for another precision. Whether
-        this device has it, is checked at the first use.
+        Raises InputError if there is no model in the folder, or if it is damaged, and for another precision; at the
+        first use, if this device does not have it.
         """
         require(precision in PRECISIONS, "precision", f"{precision!r}: choose {' or '.join(PRECISIONS)}")
         path = Path(folder)
@@ -170,21 +167,16 @@ class Model:
     def prepare(self, *names: str) -> None:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use."""
         import_paddle()
-        if self._forward is None:
-            from ernie_gram.inference.forward import Forward
-            from ernie_gram.inference.outputs import build_outputs, network_of
+        from ernie_gram.inference.outputs import forward_of
 
-            layer, build = self._layer, partial(build_outputs, network_of(self._record), precision=self._precision)
-            parameters = {each.name: each for each in layer.parameters()} if layer else self._record.parameters
-            self._forward = Forward(build, parameters, str(self.folder), current_place())
+        self._forward = self._forward or forward_of(self._record, self._layer, self._precision)
         if names:
             self._forward.prepare(names)
 
     def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
-        """Return outputs for a batch by name, see outputs.build_outputs."""
-        self.prepare()
-        assert self._forward is not None
-        return self._forward.run(batch, names, seed)
+        self.prepare(*names)
+        found: dict[str, Float32s] = self._forward.run(batch, names, seed)
+        return found
 
     @overload
     def encode(
@@ -333,7 +325,6 @@ class ExportedModel(Model):
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
         self.has_sentence_types = task.get("has_sentence_types", True)  # not in earlier versions
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
-        self._program: ExportedProgram | None = None
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
         """Return outputs as Model does."""
@@ -345,12 +336,7 @@ class ExportedModel(Model):
         """Load Paddle and the program."""
         from ernie_gram.inference.exported_program import ExportedProgram
 
-        self._program = self._program or ExportedProgram(self.folder, self._description, precision=self._precision)
-
-    def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
-        self.prepare()
-        assert self._program is not None
-        return self._program.run(batch, names, seed)
+        self._forward = self._forward or ExportedProgram(self.folder, self._description, precision=self._precision)
 
     @property
     def layer(self) -> ModelLayer:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
+from paddle import nn
+
 from ernie_gram.config.loading import config_from_tree
+from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import Model
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.export import build_encoder
+from ernie_gram.inference.forward import Forward
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.programs import build_prediction
@@ -24,6 +29,13 @@ def network_of(model: Model) -> dict[str, Any]:
     ngrams = len(model.lexicon) if heads is not None and is_explicit(heads) and model.lexicon is not None else 0
     config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
     return {"model": asdict(config), "pretraining": heads, "tokens": tokens, "ngrams": ngrams}
+
+
+def forward_of(model: Model, layer: nn.Layer | None, precision: str) -> Forward:
+    """Return the forward program of a model, with the present parameters of a layer of it if there is one."""
+    parameters = model.parameters if layer is None else {each.name: each for each in layer.parameters()}
+    build = partial(build_outputs, network_of(model), precision=precision)
+    return Forward(build, parameters, str(model.source), current_place())
 
 
 def build_outputs(
