@@ -6,10 +6,12 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tqdm import tqdm
 
+from ernie_gram.distributed.processor import OneDnnKernels
 from ernie_gram.fill_mask import main
 from ernie_gram.formats.registry import write_model
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -34,6 +36,12 @@ def fill(*arguments: str, stdin: bytes | None = None) -> Done:
     """
     with fresh_scope():
         return call(main, *arguments, stdin=stdin)
+
+
+def test_bfloat16_is_refused_where_it_would_be_slower(model: Path) -> None:
+    with patch("ernie_gram.distributed.device.onednn_kernels", return_value=OneDnnKernels((), "no AMX")):
+        done = fill(str(model), "a [MASK]", "--precision", "bfloat16")
+    assert (done.returncode, done.stdout, done.stderr[:20]) == (2, "", "error: --precision: ")
 
 
 LINES = b"ba [MASK] be bi [MASK] bo\nbu [MASK]\n\n"

@@ -300,3 +300,22 @@ def test_a_container_of_the_launcher_has_a_process(tmp_path: Path) -> None:
     process = private.process_of(container)
     assert isinstance(process, subprocess.Popen)
     assert process.wait() == 0
+
+
+def test_share_memory_and_array_of_give_the_same_numbers_without_a_copy() -> None:
+    with private.dynamic_guard():
+        x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
+        variable = paddle.static.Scope().var("x").get_tensor()
+        private.share_memory(variable, x)
+        assert private.array_of(variable).tolist() == [[1, 2], [3, 4]]
+        x.scale_(2.0)
+        assert private.array_of(variable).tolist() == [[2, 4], [6, 8]]
+        assert not np.shares_memory(np.asarray(variable), private.array_of(variable))
+
+
+def test_operations_in_an_eager_guard_are_computed_within_static_mode() -> None:
+    with new_program() as program:
+        with private.eager_guard():
+            assert (paddle.ones([2]) + 1).tolist() == [2, 2]
+        assert not paddle.in_dynamic_mode()
+        assert program.global_block().ops == []
