@@ -2,6 +2,7 @@
 
     ernie-gram export output/mrpc mrpc_model --to paddlenlp
     ernie-gram export output/mrpc mrpc_program --to inference
+    ernie-gram export output/mrpc mrpc_onnx --to onnx
 
 `ernie-gram predict` runs the program as it runs a fine-tuned model.
 """
@@ -25,6 +26,7 @@ from ernie_gram.formats.model import Obstacle
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
+from ernie_gram.inference.onnx_folder import ONNX, check_onnx, export_onnx
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, first_line, print_note
 from reader.system.atomic_files import atomic_folder
@@ -99,14 +101,15 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     from ernie_gram.distributed.device import on_cpu
     from ernie_gram.inference.export import export_program
     from tasks.training.network import SCORES
-    from tasks.training.scorer import prediction_program
+    from tasks.training.scorer import build_scores, network_of
 
     model = finetuned.model
     assert model is not None
     description = finetuned.description
     if on_cpu():
         description = replace(description, precision="float32")  # a portable program computes in float32
-    program = prediction_program(finetuned, portable=True)
+    network = network_of(model)
+    program = build_scores(finetuned.kind, network, precision=finetuned.description.precision, portable=True)
     if not model.config.use_sentence_embedding:
         # Paddle refuses feeds that no fetch depends on.
         program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))
@@ -123,6 +126,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
         description.segmenter,
         world.place,
         further=further,
+        network=network,
     )
 
 
@@ -131,7 +135,7 @@ def main() -> None:
     parser = OneLineParser(description=first_line(__doc__))
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a fine-tuning, or a checkpoint in it")
     parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
-    parser.add_argument("--to", choices=(PADDLENLP, INFERENCE), required=True, help="the form of the export")
+    parser.add_argument("--to", choices=(PADDLENLP, INFERENCE, ONNX), required=True, help="the form of the export")
     parser.add_argument(
         "--accept_loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
     )
@@ -153,7 +157,12 @@ def export(arguments: argparse.Namespace) -> None:
             print(f"lost     {reason}")
     else:
         task_file = described_folder(arguments.run) / TASK_FILE
-        world = start_world("auto")
-        export_inference(finetuned, arguments.folder, world, task_file if task_file.is_file() else None)
+        given = task_file if task_file.is_file() else None
+        if arguments.to == ONNX:
+            check_onnx()
+            world = start_world("cpu")
+            export_onnx(arguments.folder, lambda folder: export_inference(finetuned, folder, world, given))
+        else:
+            export_inference(finetuned, arguments.folder, start_world("auto"), given)
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")

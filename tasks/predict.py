@@ -21,6 +21,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, visible_gpus
 from ernie_gram.distributed.launcher import Processes, start_ranks
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
+from ernie_gram.inference.description import PRECISIONS
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
@@ -31,7 +32,7 @@ from tasks.files.own_texts import FORMS, load_texts
 from tasks.files.submissions import companions_of, form_of, json_line, submission_files
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.training.finetuned import PRECISIONS, LoadedModel, load_finetuned
+from tasks.training.finetuned import LoadedModel, load_finetuned
 
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
@@ -151,8 +152,8 @@ def main() -> None:
     task = finetuned.task
     split = None if arguments.input else split_of(task, arguments.split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    # On a CPU, an exported program computes in float32 with kernels that every CPU has.
-    is_limited = finetuned.model is not None or (arguments.device != "cpu" and visible_gpus())
+    # Of a program that was exported on a GPU in another precision, the scorer says that a CPU cannot run it.
+    is_limited = bool(finetuned.model or arguments.precision or (arguments.device != "cpu" and visible_gpus()))
     precision = finetuned.description.precision if is_limited else "float32"
     check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
     if split is None:

@@ -17,7 +17,7 @@ from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, load_description
+from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, load_description
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
@@ -113,8 +113,6 @@ def read_description(path: Path) -> TaskDescription:
 
 # The value of `outputs` in the description of an exported program (see ernie_gram/inference/description.py).
 TASK_SCORES = "task_scores"
-# The precisions of predictions that can be asked for.
-PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -126,12 +124,14 @@ class LoadedModel:
         description: its task, with labels, and the settings of its kind.
         tokenizer: the tokenizer of its training.
         model: its parameters, including those of the output layer; None for an exported program, which contains them.
+        exported_in: the precision in which a program was exported; "" for other models.
     """
 
     source: Path
     description: TaskDescription
     tokenizer: Tokenizer
     model: Model | None
+    exported_in: str = ""
 
     @property
     def task(self) -> Task:
@@ -162,12 +162,9 @@ class LoadedModel:
     def with_precision(self, precision: str, key: str = "precision") -> LoadedModel:
         """Return the model with another of PRECISIONS for matrix products.
 
-        Raises InputError, which names `key`, for another value than these, and for an exported program of another one.
+        Raises InputError, which names `key`, for another value than these.
         """
         require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
-        own = self.description.precision
-        is_possible = self.model is not None or precision == own
-        require(is_possible, key, f"an exported program has its own, {own}; leave it out")
         return replace(self, description=replace(self.description, precision=precision))
 
     def with_null_threshold(self, threshold: float | None) -> LoadedModel:
@@ -199,7 +196,8 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
         if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         vocabulary = model.vocabulary
-    return LoadedModel(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
+    tokenizer, source = Tokenizer(vocabulary, description.segmenter), model.source if model else run
+    return LoadedModel(source, description, tokenizer, model, "" if model else description.precision)
 
 
 def _checkpoint_of(run: Path, checkpoint: Path) -> Path:

@@ -90,8 +90,8 @@ def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Pat
     pytest.importorskip("paddle2onnx")
     pytest.importorskip("onnxruntime")
     from ernie_gram.distributed.world import World
-    from tasks.prediction.own_texts import load_texts
-    from tasks.prediction.program import Scorer
+    from tasks.files.own_texts import load_texts
+    from tasks.training.scorer import Scorer
 
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
     done = run(main, folder, tmp_path / "onnx", "--to", "onnx")
