@@ -29,7 +29,7 @@ from ernie_gram.run.checkpoint import CHECKSUMS, write_checksums
 from reader.batches.fields import SLOTS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
-from reader.system.child_commands import run_module
+from reader.system.child_commands import lines_of_module
 from reader.system.output_files import check_new_folder
 from reader.tokenization.vocabulary import MASK
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -80,7 +80,8 @@ def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
         require(not description.task.get("has_generator"), TO, reason)
         with atomic_folder(folder) as partial:
             try:
-                run_module("ernie_gram.inference.onnx_conversion", str(program), str(partial / FILE))
+                for _ in lines_of_module("ernie_gram.inference.onnx_conversion", str(program), str(partial / FILE)):
+                    pass  # what paddle2onnx prints
             except InputError as error:
                 raise InputError(f"{TO}: onnx: paddle2onnx cannot convert this model: {error}") from error
             for path in program.iterdir():
