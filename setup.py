@@ -60,6 +60,8 @@ setup(
             # The reference for Chinese words.
             "jieba>=0.42.1,<1",
             "mypy>=1.13,<3",
+            # Models in ONNX are converted and run.
+            *("onnx>=1.17,<2", "onnxruntime>=1.22,<2", "paddle2onnx>=2.1,<3"),
             "pre-commit>=4,<5",
             "pytest>=8,<10",
             "pytest-timeout>=2.3,<3",
