@@ -333,7 +333,6 @@ class ExportedModel(Model):
         return super().outputs(texts, names)
 
     def prepare(self, *names: str) -> None:
-        """Load Paddle and the program."""
         from ernie_gram.inference.exported_program import ExportedProgram
 
         self._forward = self._forward or ExportedProgram(self.folder, self._description, precision=self._precision)

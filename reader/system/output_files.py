@@ -22,7 +22,7 @@ RUN = "run"
 MARKERS = {
     "corpus": ("corpus.json",),
     "checkpoint": ("state.json",),
-    "exported model": ("inference.json",),
+    "exported model": ("inference.json", "onnx.json"),
     "model": (
         *("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"),
         *("model_state.pdparams", "saved_weights.pdparams", "ernie_config.json"),
@@ -32,11 +32,11 @@ MARKERS = {
 # Names that are reserved in these folders, even if no such file exists: a new file may change a model, too.
 OWN_NAMES = (
     *("*.json", "*.yaml", "*.bin", "*.npy", "*.safetensors", "*.pdparams", "*.pdiparams", "*.h5", "*.model", "*.py"),
-    *("vocab.txt", "lexicon.tsv", "README.md", "params", "community", ".*"),
+    *("vocab.txt", "lexicon.tsv", "README.md", "params", "community", "*.onnx", ".*"),
 )
 OWN_NAMES_OF_RUNS = (
     *("config.yaml", "held_out.json", "log.jsonl", "task.json", "task.yaml", "result.json", "skipped_rows.txt"),
-    *("vocab.txt", "spm.model", "lexicon.tsv", "lexicon.tsv.json", "predictions_*", "curves.png", "visualdl"),
+    *("vocab.txt*", "spm.model*", "lexicon.tsv", "lexicon.tsv.json", "predictions_*", "curves.png", "visualdl"),
     *("console.txt", "launcher", "best", "starts.jsonl", "step_*", ".*"),
 )
 

@@ -58,8 +58,8 @@ def run(main: Any, *arguments: Any) -> Done:
 NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
 
-def numbers_in(text: bytes) -> list[float]:
-    return [float(found[0]) for found in NUMBER.finditer(text.decode())]
+def numbers_in(text: str) -> list[float]:
+    return [float(found[0]) for found in NUMBER.finditer(text)]
 
 
 def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any) -> bytes:
@@ -79,7 +79,7 @@ def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path)
     found = predicted(tmp_path / "program", tmp_path, ROWS[name])
     # The run is computed with kernels chosen for this processor, the program with those that every processor has.
     assert NUMBER.sub("", found.decode()) == NUMBER.sub("", expected.decode())
-    assert numbers_in(found) == pytest.approx(numbers_in(expected), rel=1e-4, abs=1e-6)
+    assert numbers_in(found.decode()) == pytest.approx(numbers_in(expected.decode()), rel=1e-4, abs=1e-6)
     # And in batches of another size.
     smaller = predicted(tmp_path / "program", tmp_path, ROWS[name], "--batch_size", 2)
     assert len(smaller.splitlines()) == len(ROWS[name])

@@ -104,6 +104,6 @@ def test_a_conversion_that_fails_leaves_nothing_behind(target: Path) -> None:
     def write(folder: Path) -> None:
         export_model(random_model(None), "encoder", folder, start_world("cpu"))
 
-    failure = patch.object(onnx_folder, "run_module", side_effect=InputError("no such operator"))
+    failure = patch.object(onnx_folder, "lines_of_module", side_effect=InputError("no such operator"))
     with failure, pytest.raises(InputError, match=r"^--to: onnx: paddle2onnx cannot convert .*: no such operator$"):
         export_onnx(target, write)
