@@ -145,7 +145,7 @@ def test_source_files_are_short_documented_and_not_named_utils() -> None:
 BUDGET = {
     "ernie_gram": 2220,
     "ernie_gram/config": 280,
-    "ernie_gram/distributed": 1570,
+    "ernie_gram/distributed": 1580,
     "ernie_gram/formats": 3030,
     "ernie_gram/inference": 1140,
     "ernie_gram/kernels": 1940,

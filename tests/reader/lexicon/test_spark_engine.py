@@ -79,7 +79,7 @@ def test_result_equals_the_local_engine_for_every_kind_of_file_and_segment_size(
     settings = Settings(True, "char", TOP)
     engine = SparkEngine(context, TextFiles(find_files([str(text)])), max_segment_bytes)
     assert comparable(CountingJob(engine, settings).run()) == comparable(count_locally(text, settings))
-    assert engine.num_segments > (8 if max_segment_bytes < MAX_SEGMENT_BYTES else 2)
+    assert (engine.num_segments > 8) == (max_segment_bytes < MAX_SEGMENT_BYTES)
 
 
 @needs_spark
