@@ -135,7 +135,9 @@ def _launch_arguments() -> argparse.Namespace:
             words = shlex.split(os.environ.get("LAUNCH_ARGS", ""))
         except ValueError as error:
             raise InputError(str(error)) from error
-        given = parser.parse_args(words)
+        given, others = parser.parse_known_args(words)
+        known = "--master, --nnodes, --rank and --host; choose GPUs with CUDA_VISIBLE_DEVICES"
+        require(not others, " ".join(others), f"not supported here; the options are {known}")
         count, is_complete = given.nnodes, None not in (given.master, given.rank)
         rank = given.rank = given.rank or 0
         require(count > 0, "--nnodes", f"{count}: must be positive")
