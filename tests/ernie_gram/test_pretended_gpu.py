@@ -9,10 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ernie_gram import export_inference, fill_mask, infer, preflight
-from ernie_gram.distributed import measure
 from tests.support.commands import Done, call
 from tests.support.pretended_gpu import on_gpu
 from tests.support.runs import evaluations, options, pretrain, train_losses
@@ -70,10 +67,7 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
     assert units[0] == units[1]
 
 
-def test_the_preflight_measures_a_gpu(
-    built: Path, tmp_path: Path, pretended_gpu: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measure, "PRODUCTS_ON_GPU", 2)
+def test_the_preflight_measures_a_gpu(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
     done = call(preflight.main, *options(built, tmp_path / "run"), "--bandwidth=1GB", "--gpus=2").ok()
     assert on_gpu(pretended_gpu) == []
     assert "measured " in done.stdout
