@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from types import ModuleType
+from unittest.mock import patch
 
 from tests.support.commands import ROOT
 
@@ -16,5 +17,7 @@ def study(name: str) -> ModuleType:
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     sys.modules[found.name] = module
-    found.loader.exec_module(module)
+    # As for a script, its folder comes first; such a module may import another one.
+    with patch.object(sys, "path", [str(ROOT / "docs" / "studies"), *sys.path]):
+        found.loader.exec_module(module)
     return module
