@@ -21,10 +21,11 @@ from ernie_gram.inference.onnx_folder import export_onnx
 from reader.errors import InputError
 from tests.support.exported_models import VOCABULARY, random_model
 from tests.support.onnx_models import run_alone, run_onnx
+from tests.support.own_files import assert_every_file_is_own
 from tests.support.small_model import TOKENS
 
 pytest.importorskip("paddle2onnx")
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 
 
 def exported(model: ModelRecord, outputs: str, tmp_path: Path) -> tuple[ExportedProgram, Path]:
@@ -55,6 +56,10 @@ def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
     program, folder = exported(random_model("explicit", **changes), outputs, tmp_path)
     assert {path.name for path in folder.iterdir()} >= {"model.onnx", "onnx.json", "vocab.txt", "checksums.json"}
     assert (folder / "lexicon.tsv").is_file() == (outputs == "fill_mask")
+    assert_every_file_is_own(folder, "exported model")
+    described = {each.name: list(each.shape) for each in program.description.feeds}
+    inputs = {each.name: each.shape for each in onnxruntime.InferenceSession(folder / "model.onnx").get_inputs()}
+    assert inputs == described  # every axis is free
     random = np.random.default_rng(1)
     for lengths in ([5], [9, 3, 60]):
         shape = len(lengths), max(lengths)
