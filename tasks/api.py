@@ -38,7 +38,7 @@ from tasks.training.prepare import output_folder
 if TYPE_CHECKING:
     import paddle
 
-    from tasks.training.scorer import Scorer
+    from tasks.training.network import Scorer
 
 # A text, several texts, or the values of a row by name.
 Row = str | Sequence[str] | Mapping[str, Any]
@@ -161,7 +161,7 @@ class FineTuned:
         import paddle
 
         from ernie_gram.graph import static_mode
-        from tasks.training.scorer import Scorer
+        from tasks.training.network import Scorer
 
         if self._scorer is None:
             place, scope = current_place(), paddle.static.Scope()

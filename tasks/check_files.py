@@ -16,8 +16,16 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from reader.errors import InputError, OneLineParser, print_error
-from tasks.files.load import OnBadRow, Report, load_split, with_labels
-from tasks.files.official import add_bad_row_option, add_data_option, available_splits, find_files
+from tasks.files.official import (
+    OnBadRow,
+    Report,
+    add_bad_row_option,
+    add_data_option,
+    available_splits,
+    find_files,
+    load_split,
+    with_labels,
+)
 from tasks.kinds.task import TRAIN, Task
 from tasks.registry import TASKS
 from tasks.registry.task_file import find_task

@@ -100,8 +100,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
     from ernie_gram.distributed.device import on_cpu
     from ernie_gram.inference.export import export_program
-    from tasks.training.network import SCORES
-    from tasks.training.scorer import build_scores, network_of
+    from tasks.training.network import SCORES, build_scores, network_of
 
     model = finetuned.model
     assert model is not None

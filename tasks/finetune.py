@@ -39,7 +39,7 @@ from tasks.training.warnings import equal_predictions, warnings_of
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.evaluation import Predictor
+    from tasks.training.network import Predictor
 
 PROGRAM = "ernie-gram finetune"
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
@@ -117,8 +117,8 @@ def finetune(run: Finetuning) -> dict[str, Any]:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.evaluation import Predictor
     from tasks.training.job import finetuning_job, network_of
+    from tasks.training.network import Predictor
 
     with end_at_signals():
         network = network_of(run)
@@ -146,7 +146,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
-    from tasks.training.evaluation import headline, write_predictions
+    from tasks.training.job import headline, write_predictions
 
     step, names = trainer.step, trainer.updater.parameters
     if trainer.progress.best_step is not None:

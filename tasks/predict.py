@@ -26,8 +26,7 @@ from reader.build_options import parse_positive
 from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path
-from tasks.files.load import load_split
-from tasks.files.official import MEANING, add_bad_row_option, data_folder
+from tasks.files.official import MEANING, add_bad_row_option, data_folder, load_split
 from tasks.files.own_texts import FORMS, load_texts
 from tasks.files.submissions import companions_of, form_of, json_line, submission_files
 from tasks.kinds.catalog import KINDS
@@ -175,7 +174,7 @@ def main() -> None:
     features = finetuned.encode(rows.examples)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-    from tasks.training.scorer import Scorer
+    from tasks.training.network import Scorer
 
     scores = Scorer(finetuned, world).scores(features, arguments.batch_size)
     if not world.is_first:

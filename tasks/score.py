@@ -21,8 +21,7 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from reader.errors import InputError, OneLineParser, located, print_warning
-from tasks.files.load import load_split, with_labels
-from tasks.files.official import add_bad_row_option, add_data_option, labelled_split
+from tasks.files.official import add_bad_row_option, add_data_option, labelled_split, load_split, with_labels
 from tasks.files.submissions import read_predictions
 from tasks.kinds.catalog import checked, kind_of
 from tasks.kinds.settings import KindSettings

@@ -30,10 +30,8 @@ from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
 from tasks.files.official import FILES, VARIABLE
-from tasks.sweeps.finetunings import check_finetunings
 from tasks.sweeps.plan import SHORT, Sweep, plan_sweep
-from tasks.sweeps.planned_run import PlannedRun, Record
-from tasks.sweeps.pretrainings import check_pretrainings
+from tasks.sweeps.runs import PlannedRun, Record, check_finetunings, check_pretrainings
 from tasks.sweeps.table import table
 from tasks.sweeps.training import train_all
 

@@ -17,8 +17,8 @@ from reader.build_options import parse_orders
 from reader.system.untrusted_text import read_yaml
 from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
-from tasks.sweeps.finetunings import GRIDS, read_grid
-from tasks.sweeps.published import PUBLISHED, published_columns
+from tasks.sweeps.runs import GRIDS, read_grid
+from tasks.sweeps.table import PUBLISHED, published_columns
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
 from tests.support.configs import load

@@ -39,7 +39,7 @@ WALLS = {
     "tasks": ("ernie_gram.pretraining",),
 }
 # The only module of tasks that trains both.
-BOTH = "tasks.sweeps.pretrainings"
+BOTH = "tasks.sweeps.runs"
 GRAPH = import_graph()
 
 

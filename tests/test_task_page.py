@@ -13,7 +13,7 @@ import pytest
 from ernie_gram.formats.registry import write_model
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.files.load import load_split
+from tasks.files.official import load_split
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.task import LANGUAGES

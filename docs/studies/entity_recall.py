@@ -25,9 +25,8 @@ import matplotlib as mpl
 import numpy as np
 
 from tasks import FineTuned
-from tasks.files.load import load_split
-from tasks.files.official import labelled_split
-from tasks.metrics.tag_schemes import Entity, entities_of
+from tasks.files.official import labelled_split, load_split
+from tasks.metrics.entities import Entity, entities_of
 
 Entities = Sequence[Sequence[Entity]]  # of each sentence
 GROUPS, LONGEST = 5, 4

@@ -1,18 +1,28 @@
-"""The official files of a task: the options that give their folder, and the files of a split in it."""
+"""The official files of a task: the options that give their folder, the files of a split, and its rows as examples.
+
+Every row is accounted for.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
 
 from ernie_gram.config.checks import require
-from reader.errors import InputError, similar
+from reader.errors import InputError, counted, similar
 from reader.system.atomic_files import sha256_of
-from tasks.kinds.task import Split, Task
-from tasks.layouts.rows import Layout
+from reader.system.progress import progress
+from tasks.kinds.base import Example
+from tasks.kinds.catalog import KINDS, checked
+from tasks.kinds.checked_values import Reading
+from tasks.kinds.task import TRAIN, Split, Task
+from tasks.layouts.rows import AnyRow, BadRow, Layout, OmittedRow, Place, Row, made
 
 VARIABLE = "DATA"
 FILES = "folder with the official files of a task, or the benchmark's folder above it"
@@ -107,3 +117,138 @@ def data_folder() -> Path | None:
     """Return the folder that the environment variable DATA names; None if it is not set."""
     text = os.environ.get(VARIABLE)
     return Path(text) if text else None
+
+
+OnBadRow: TypeAlias = Literal["error", "skip"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The account of the rows of a split: `rows` = `examples` + omitted + bad.
+
+    A row is what makes one example: a line, a question, a blank, a sentence, or a file.
+
+    Attributes:
+        files: what was read.
+        omitted: rows that the task leaves out on purpose, as the official baselines do.
+        bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
+        notes: description -> number, of what was unusual in rows that nevertheless became examples.
+    """
+
+    task: str
+    split: str
+    files: tuple[Path, ...]
+    rows: int
+    examples: int
+    omitted: tuple[OmittedRow, ...]
+    bad: tuple[BadRow, ...]
+    notes: Mapping[str, int]
+
+    def lines(self, limit: int | None = None) -> list[str]:
+        """Return the account as lines of text: the counts, the reasons, and each bad row, at most `limit` of them."""
+        files = ", ".join(map(str, self.files))
+        lines = [f"{self.task} {self.split}: rows {self.rows}, examples {self.examples} ({files})"]
+        lines += [
+            f"  left out {count}: {reason}" for reason, count in Counter(row.reason for row in self.omitted).items()
+        ]
+        lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
+        if self.bad:
+            lines.append(f"  bad rows skipped {len(self.bad)}:")
+            lines += [f"    {place}: {reason}" for place, reason in self.bad[:limit]]
+            hidden = len(self.bad) - len(self.bad[:limit])
+            lines += [f"    and {hidden} more"] if hidden else []
+        return lines
+
+
+class Examples(NamedTuple):
+    """The examples of a split in the order of its files, and the account of its rows."""
+
+    examples: list[Example]
+    report: Report
+
+
+def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "error") -> Examples:
+    """Read a split of a task from the folder with its official files.
+
+    Args:
+        task: a task of the registry or a custom task. If its labels are those of the training file, each call reads
+            that file first: call `with_labels` once before reading several splits.
+        on_bad_row: "error" stops at the first bad row; "skip" leaves bad rows out and lists them in the report.
+
+    Raises InputError that names file and line for a bad row, and for files that are missing, that are not in the task's
+    layout, or that have no rows.
+    """
+    if split != TRAIN:
+        task = with_labels(task, folder, on_bad_row)
+    reading = Reading(task, labelled=split_named(task, split).labelled, training=split == TRAIN)
+    files, layout = find_files(task, folder, split)
+    rows = layout.rows(files, KINDS[task.kind].wanted(reading.labelled))
+    return read_rows(rows, files, split, reading, on_bad_row)
+
+
+def read_rows(
+    rows: Iterable[AnyRow], files: tuple[Path, ...], split: str, reading: Reading, on_bad_row: OnBadRow | None
+) -> Examples:
+    """Return the examples of rows, and the account of them; raises InputError as `load_split` does.
+
+    Args:
+        files: what the rows come from, for the account.
+        split: the name of the split, for the account.
+        reading: what is known of the rows; its task must have its labels unless a model is trained on them.
+        on_bad_row: None is "error" without advice on options.
+    """
+    task, examples = reading.task, list[Example]()
+    omitted: list[OmittedRow] = []
+    bad: list[BadRow] = []
+    notes = Counter[str]()
+    first_places: dict[str, Place] = {}
+    count, read_example = 0, KINDS[task.kind].read_example
+    with progress(f"reading {files[0]}", unit=" rows") as bar:
+        for row in rows:
+            reading.notes.clear()
+            made_row: Example | BadRow | OmittedRow
+            made_row = made(row.place, read_example, row, str(count), reading) if isinstance(row, Row) else row
+            count += 1
+            bar.update(1)
+            # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
+            if not reading.training and not isinstance(made_row, (BadRow, OmittedRow)):
+                earlier = first_places.setdefault(made_row.id, made_row.place)
+                if earlier is not made_row.place:
+                    made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
+            if isinstance(made_row, OmittedRow):
+                omitted.append(made_row)
+            elif not isinstance(made_row, BadRow):
+                examples.append(made_row)
+                notes.update(reading.notes)
+            elif on_bad_row == "skip":
+                bad.append(made_row)
+            else:
+                advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
+                raise InputError(f"{made_row.place}: {made_row.reason}{advice}")
+    report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(notes))
+    if not examples:
+        first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
+        raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")
+    return Examples(examples, report)
+
+
+def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Task:
+    """Return a task with the labels of its training file if it has none of its own.
+
+    The labels are sorted, as numbers if all are whole numbers. Raises InputError as `load_split` does.
+    """
+    if not KINDS[task.kind].needs_labels(task):
+        return task
+    return labelled_by(task, load_split(task, folder, TRAIN, on_bad_row).examples)
+
+
+def labelled_by(task: Task, examples: Iterable[Example]) -> Task:
+    """Return a task with the labels of its training examples, as `with_labels` does."""
+    kind = KINDS[task.kind]
+    if not kind.needs_labels(task):
+        return task
+    found = {label for example in examples for label in kind.labels_of(example)}
+    are_numbers = all(label.isdecimal() for label in found)
+    # Equal numbers, such as 1 and 01, are sorted as texts.
+    labels = tuple(sorted(found, key=lambda label: (int(label) if are_numbers else 0, label)))
+    return checked(dataclasses.replace(task, labels=labels, labels_of="those of the training file"))

@@ -10,14 +10,13 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from reader.errors import InputError
 from reader.tokenization.given_texts import column_names
-from tasks.files.load import Examples, OnBadRow, read_rows
+from tasks.files.official import Examples, OnBadRow, read_rows
 from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.clue import Chid, CluewscMarked
-from tasks.layouts.json_lines import JsonLines, ObjectLines, TextOrTokens
-from tasks.layouts.lines import UnreadableError
+from tasks.layouts.lines import JsonLines, ObjectLines, TextOrTokens, UnreadableError
 from tasks.layouts.rows import AnyRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
 from tasks.layouts.tables import Delimited, Tsv
 from tasks.registry.task_file import LAYOUTS

@@ -30,11 +30,10 @@ from tasks.kinds.base import Example, Kind, Predictions, json_id
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
-from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.lines import read_json
+from tasks.layouts.lines import JsonLines, read_json
 from tasks.layouts.rows import Layout, OmittedError, Place, Role, Row, RowError, Wanted
 from tasks.layouts.tables import Conll, Tsv
-from tasks.registry.clue import TEST_1_0
+from tasks.registry.chinese import TEST_1_0
 
 NA_PROB = "na_prob.json"
 # The end of GLUE's file name for splits that are not called "test" or "dev".

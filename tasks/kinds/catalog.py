@@ -6,8 +6,8 @@ from typing import Any
 
 from reader.errors import InputError, similar
 from tasks.kinds.base import Kind
-from tasks.kinds.classification import Classification, MultiLabel, Regression
 from tasks.kinds.multiple_choice import MultipleChoice
+from tasks.kinds.sentences import Classification, MultiLabel, Regression
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span import Span
 from tasks.kinds.tagging import Tagging

@@ -14,7 +14,7 @@ from reader.errors import similar
 from reader.tokenization.given_texts import shown, text_fault
 from tasks.kinds.task import Task
 from tasks.layouts.rows import OmittedError, RowError
-from tasks.metrics.tag_schemes import TagReader
+from tasks.metrics.entities import TagReader
 
 
 @dataclass

@@ -27,7 +27,7 @@ from tasks.kinds.features import Features
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.tokens import Ranges, tokenize_texts
 from tasks.layouts.folders import Race
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
 from tasks.kinds.base import LABELS, Kind
-from tasks.kinds.classification import GOLD_SCORES, LABEL_SETS
 from tasks.kinds.multiple_choice import OPTION_COUNTS, OPTION_ROWS
+from tasks.kinds.sentences import GOLD_SCORES, LABEL_SETS
 from tasks.kinds.settings import HeadSettings
 from tasks.kinds.span import END_SLOTS, START_SLOTS
 from tasks.kinds.tagging import TAGS

@@ -27,7 +27,7 @@ from tasks.kinds.tokens import Ranges, tokenize_sentences, windows_of_texts
 from tasks.layouts.clue import Cluener, entities_in
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.tag_schemes import Entity, entities_of, tag_set, tags_of, to_iob2
+from tasks.metrics.entities import Entity, entities_of, tag_set, tags_of, to_iob2
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer

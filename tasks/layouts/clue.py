@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.layouts.json_lines import ObjectLines
-from tasks.layouts.lines import json_objects, read_json
+from tasks.layouts.lines import ObjectLines, json_objects, read_json
 from tasks.layouts.rows import AnyRow, BadRow, CharSpan, Place, Row, RowError, Wanted, locate
 
 # The marks of CLUEWSC's spans.

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.layouts.json_lines import ObjectLines
-from tasks.layouts.lines import read_json
+from tasks.layouts.lines import ObjectLines, read_json
 from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Place, Row, RowError, Wanted
 
 CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from reader.errors import InputError, similar
 from tasks.kinds.catalog import checked
 from tasks.kinds.task import Task
-from tasks.registry.chinese import CHINESE
-from tasks.registry.clue import CLUE
-from tasks.registry.english import ENGLISH
-from tasks.registry.glue import GLUE
+from tasks.registry.chinese import CHINESE, CLUE
+from tasks.registry.english import ENGLISH, GLUE
 
 TASKS: dict[str, Task] = {task.name: checked(task) for task in (*GLUE, *ENGLISH, *CHINESE, *CLUE)}
 

@@ -28,7 +28,7 @@ from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
 from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
 from tasks.layouts.folders import Race, TextFolders
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.lines import JsonLines
 from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Conll, Csv, Tsv

@@ -20,10 +20,8 @@ from tasks.files.official import VARIABLE, available_splits, data_folder
 from tasks.kinds.task import TRAIN
 from tasks.registry import task_named
 from tasks.registry.task_file import find_task
-from tasks.sweeps import finetunings, pretrainings
-from tasks.sweeps.planned_run import PlannedRun
-from tasks.sweeps.pretrainings import PRETRAIN
-from tasks.sweeps.published import published_columns
+from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, plan_pretrainings, read_grid
+from tasks.sweeps.table import published_columns
 
 PREFIX = f"{PRETRAIN}."
 BENCHMARKS = CONF / "benchmarks"
@@ -86,19 +84,19 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
     sweep = Sweep()
     for seed in range(1, options.pretrain_seeds + 1):
         for file in options.pretrain:
-            sweep.pretrainings += pretrainings.plan(file, options.output, inner, seed, own)
-    starts: list[finetunings.Start] = [
+            sweep.pretrainings += plan_pretrainings(file, options.output, inner, seed, own)
+    starts: list[Start] = [
         *((Path(name), {"model": name} if len(models) > 1 else {}, {}) for name in models),
         *((run.folder, run.varied, {"pretrain_seed": run.seeds["seed"]}) for run in sweep.pretrainings),
     ]
     known = dict.fromkeys(each for name in tasks for each in _tasks_of(name, options.data or data_folder(), sweep))
     for seed in range(1, options.seeds + 1):
         for task in known:
-            data = str(options.data or finetunings.config_of(task).paths.data or data_folder() or "")
+            data = str(options.data or config_of(task).paths.data or data_folder() or "")
             require(bool(data), "--data", f"must be given, or {VARIABLE}: the folder with the files of the tasks")
-            grid = {**(finetunings.read_grid(options.grid, task) if options.grid else {}), **outer}
+            grid = {**(read_grid(options.grid, task) if options.grid else {}), **outer}
             for start in starts:
-                sweep.finetunings += finetunings.plan(task, start, data, options.output, grid, seed, rest)
+                sweep.finetunings += plan_finetunings(task, start, data, options.output, grid, seed, rest)
     sweep.reported += published_columns(sweep.tasks)
     planned = [run.name for run in sweep.runs]
     twice = next((name for i, name in enumerate(planned) if name in planned[:i]), "")
@@ -110,7 +108,7 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
     """Return a task, or those of a benchmark whose files `data` has; all get a row in the table of the sweep."""
     benchmark = read_benchmark(name)
     if benchmark is None:
-        sweep.tasks.append(find_task(finetunings.config_of(name).task).name)
+        sweep.tasks.append(find_task(config_of(name).task).name)
         return [name]
     sweep.tasks += benchmark["tasks"]
     sweep.reported += benchmark["reported"]

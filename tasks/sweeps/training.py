@@ -17,7 +17,7 @@ from ernie_gram.distributed.device import visible_gpus
 from reader.errors import last_error_in
 from reader.system.installation import child_environment
 from reader.system.processes import available_cores, signal_at_parent_death
-from tasks.sweeps.planned_run import PlannedRun
+from tasks.sweeps.runs import PlannedRun
 
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"

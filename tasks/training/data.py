@@ -18,8 +18,7 @@ from reader.errors import InputError, counted, located
 from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
-from tasks.files.load import Report, labelled_by, load_split
-from tasks.files.official import available_splits, digest_of_files
+from tasks.files.official import Report, available_splits, digest_of_files, labelled_by, load_split
 from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features

@@ -1,12 +1,16 @@
-"""A fine-tuning as a job of the training loop: its network, its batches, its learning rates and its start values."""
+"""A fine-tuning as a job of the training loop: network, batches, learning rates, start values and evaluation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
+from typing import Any
+
+import paddle
 
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
@@ -16,12 +20,20 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch
 from reader.batches.sampler import accumulation_steps
+from reader.system.atomic_files import write_atomically
+from tasks.files.submissions import form_of
+from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
+from tasks.metrics.labels_and_scores import Scores
 from tasks.training.batches import rank_batches, training_batches
-from tasks.training.evaluation import SCORE, Predictor, TaskEvaluator
-from tasks.training.network import TaskNetwork
-from tasks.training.prepare import Finetuning
+from tasks.training.data import SplitData
+from tasks.training.network import Predictor, TaskNetwork
+from tasks.training.prepare import PREDICTIONS, Finetuning
 
+# The metric of the loop that chooses the best evaluation.
+SCORE = "score"
+# Scores of a split in the log and on the console; result.json has all of them.
+MAX_SHOWN = 4
 EMBEDDING_PARTS = ("_embedding", "pre_encoder_layer_norm", "emb_hidden_mapping")
 LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
 
@@ -91,3 +103,40 @@ def rate_scale(name: str, num_layers: int, decay: float) -> float:
         return decay ** (num_layers - int(layer[1]))
     is_embedding = any(part in name for part in EMBEDDING_PARTS)
     return decay ** (num_layers + 1) if is_embedding else 1.0
+
+
+class TaskEvaluator:
+    """Scores the dev splits of a task (see training.job.Evaluator)."""
+
+    def __init__(self, kind: Kind[Any, Any], predictor: Predictor, splits: Sequence[SplitData], metric: str) -> None:
+        """`metric` on the first split is called "score"; the others are called SPLIT_METRIC."""
+        self._kind, self._predictor, self._splits, self._metric = kind, predictor, splits, metric
+
+    def __call__(self, executor: paddle.static.Executor, world: World) -> Scores:
+        """Return the headline scores of all splits."""
+        metrics: Scores = {}
+        main = METRICS[self._kind.task.metric].main
+        for split, predictions in self._predictor.predict(executor, self._splits, world):
+            scores = headline(self._kind.evaluate(predictions), self._metric, main)
+            metrics |= {f"{split.name}_{name}": value for name, value in scores.items()}
+        chosen = metrics.pop(f"{self._splits[0].name}_{self._metric}")
+        return {SCORE: chosen, **metrics}
+
+
+def headline(scores: Scores, chosen: str, main: str) -> Scores:
+    """Return the chosen score of a split and the next few scores that are no counts.
+
+    A split without the chosen score, such as that of a type of entities, has the metric's main score only.
+    """
+    if chosen not in scores:
+        return {main: float(scores[main])}
+    others = [name for name, value in scores.items() if name != chosen and not isinstance(value, int)]
+    return {name: float(scores[name]) for name in (chosen, *others[: MAX_SHOWN - 1])}
+
+
+def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:
+    """Write the predictions for a split in the form of the task's submissions; return the file."""
+    form = form_of(predictions.task)
+    path = folder / f"{PREDICTIONS}{split}{Path(form.file_name(predictions.task, split)).suffix}"
+    write_atomically(path, form.content(predictions))
+    return path

@@ -31,8 +31,7 @@ from reader.system.installation import is_settings_file
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.files.load import OnBadRow, with_labels
-from tasks.files.official import VARIABLE, data_folder, digest_of_files, find_files
+from tasks.files.official import VARIABLE, OnBadRow, data_folder, digest_of_files, find_files, with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
 from tasks.registry.task_file import find_task

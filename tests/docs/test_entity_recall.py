@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tasks.metrics.tag_schemes import Entity
+from tasks.metrics.entities import Entity
 from tests.support.studies import study
 
 LOC, PER = "LOC", "PER"

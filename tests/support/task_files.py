@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.files.load import Examples, OnBadRow, load_split
+from tasks.files.official import Examples, OnBadRow, load_split
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.layouts.rows import AnyRow, Layout, Row, Wanted

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ernie_gram import pretrain
 from tasks import finetune
-from tasks.sweeps.planned_run import PlannedRun
+from tasks.sweeps.runs import PlannedRun
 from tests.support.commands import call
 from tests.support.static_programs import fresh_scope
 

@@ -25,7 +25,7 @@ from tasks.api import FineTuned
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.task import Task
-from tasks.metrics.tag_schemes import tag_set
+from tasks.metrics.entities import tag_set
 from tasks.predict import main as predict
 from tasks.registry import TASKS
 from tasks.training.finetuned import LoadedModel, load_finetuned
@@ -91,7 +91,7 @@ def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Pat
     pytest.importorskip("onnxruntime")
     from ernie_gram.distributed.world import World
     from tasks.files.own_texts import load_texts
-    from tasks.training.scorer import Scorer
+    from tasks.training.network import Scorer
 
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
     done = run(main, folder, tmp_path / "onnx", "--to", "onnx")
@@ -187,7 +187,7 @@ def test_paddlenlps_classes_get_the_output_layer(
 ) -> None:
     from ernie_gram.distributed.world import World
     from tasks.files.own_texts import load_texts
-    from tasks.training.scorer import Scorer
+    from tasks.training.network import Scorer
 
     finetuned, export = exported(tmp_path, KNOWN[task])
     config = json.loads((export / "config.json").read_text())

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.files.load import load_split, with_labels
-from tasks.files.official import available_splits, find_files
+from tasks.files.official import available_splits, find_files, load_split, with_labels
 from tasks.kinds.task import Source, Split, Task, files
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.lines import JsonLines
 from tasks.layouts.questions import Squad
 from tasks.layouts.tables import Tsv
 from tests.support.task_files import load, write, write_json, write_lines

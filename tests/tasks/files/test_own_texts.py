@@ -14,7 +14,7 @@ from reader.errors import InputError
 from tasks.files.own_texts import Form, load_texts
 from tasks.kinds.base import Example
 from tasks.kinds.task import Task, files
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import Layout
 from tasks.layouts.tables import Csv, Tsv
 from tasks.registry import TASKS

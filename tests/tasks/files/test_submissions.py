@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tasks.files.load import load_split, with_labels
+from tasks.files.official import load_split, with_labels
 from tasks.files.submissions import form_of, read_predictions, submission_files
 from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import kind_of

@@ -17,10 +17,10 @@ from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.kinds.tagging import TaggingExample
 from tasks.kinds.task import Task, files
 from tasks.layouts.folders import Race
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import CharSpan, Place, Row
 from tasks.layouts.tables import Tsv
-from tasks.metrics.tag_schemes import Entity
+from tasks.metrics.entities import Entity
 
 PLACE = Place(Path("t"), 3)
 

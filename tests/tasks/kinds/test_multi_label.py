@@ -14,7 +14,7 @@ import pytest
 
 from reader.errors import InputError
 from tasks.api import FineTuned
-from tasks.files.load import with_labels
+from tasks.files.official import with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings

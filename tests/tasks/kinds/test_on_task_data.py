@@ -20,8 +20,7 @@ import pytest
 from ernie_gram.config.loading import load_config
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tasks.files.load import load_split, with_labels
-from tasks.files.official import available_splits
+from tasks.files.official import available_splits, load_split, with_labels
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features

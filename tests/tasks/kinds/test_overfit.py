@@ -15,7 +15,7 @@ from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.kinds.tagging import TaggingExample
 from tasks.layouts.rows import CharSpan
-from tasks.metrics.tag_schemes import entities_of, to_iob2
+from tasks.metrics.entities import entities_of, to_iob2
 from tests.support.further_cases import FURTHER
 from tests.support.own_tasks import KNOWN
 from tests.tasks.kinds.tiny import PLACE, overfit

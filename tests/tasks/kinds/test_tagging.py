@@ -12,7 +12,7 @@ import pytest
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.kinds.tagging import TaggingExample, TaggingFeatures
-from tasks.metrics.tag_schemes import Entity, entities_of, tags_of
+from tasks.metrics.entities import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_examples import NER, make
 from tests.tasks.kinds.test_tokens import reference_owner, reference_windows

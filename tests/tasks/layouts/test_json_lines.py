@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.lines import JsonLines
 from tests.support.task_files import read, values, write_lines
 
 LAYOUT = JsonLines({"id": "id", "text_a": "keyword", "text_b": "abst", "label": "label"})

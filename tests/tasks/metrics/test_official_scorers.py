@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tasks.files.load import load_split, with_labels
+from tasks.files.official import load_split, with_labels
 from tasks.files.submissions import read_predictions
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tasks.metrics.tag_schemes import Entity, TagReader, entities_of, tag_set, tags_of, to_iob2
+from tasks.metrics.entities import Entity, TagReader, entities_of, tag_set, tags_of, to_iob2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from reader.errors import InputError
 from tasks.kinds.catalog import checked
-from tasks.kinds.classification import Classification
+from tasks.kinds.sentences import Classification
 from tasks.kinds.task import Source, Split, Task
 from tasks.layouts.lines import read_lines
 from tasks.layouts.rows import AnyRow, Row, Wanted

@@ -15,8 +15,15 @@ from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
 from tasks.registry import TASKS
-from tasks.sweeps.finetunings import GRIDS, check_finetunings, finished, plan, read_grid
-from tasks.sweeps.planned_run import Grid, PlannedRun
+from tasks.sweeps.runs import (
+    GRIDS,
+    Grid,
+    PlannedRun,
+    check_finetunings,
+    finished_finetuning,
+    plan_finetunings,
+    read_grid,
+)
 from tasks.training.config import FinetuneConfig
 from tests.support.task_files import write
 from tests.support.tiny_task import SETTINGS, TASK
@@ -25,7 +32,7 @@ EPOCHS = "optimizer.epochs"
 
 
 def planned(task: str, folder: Path, grid: Grid, *overrides: str) -> list[PlannedRun]:
-    return list(plan(task, (folder / "model", {}, {}), "data", folder / "out", grid, 1, overrides))
+    return list(plan_finetunings(task, (folder / "model", {}, {}), "data", folder / "out", grid, 1, overrides))
 
 
 def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path) -> None:
@@ -84,7 +91,7 @@ def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf() -> None
 def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> None:
     grid = {"optimizer.learning_rate": ["1e-3", 0.002], "optimizer.batch_size": [8, 16]}
     start = tmp_path / "m", {"pretrain": "full", "pretrain.objective.rtd_weight": "7"}, {"pretrain_seed": 2}
-    runs = list(plan("mrpc", start, "data", tmp_path, grid, 3, ["--input.max_seq_len=16"]))
+    runs = list(plan_finetunings("mrpc", start, "data", tmp_path, grid, 3, ["--input.max_seq_len=16"]))
     of_model = "mrpc,pretrain=full,rtd_weight=7"
     assert [run.name for run in runs] == [
         f"{of_model},learning_rate={rate},batch_size={size},pretrain_seed=2,seed=3"
@@ -123,10 +130,10 @@ def recorded_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path,
     """Return a copy of a tiny task, the planned run of the copy, and the record of a finished run of the original."""
     task = Path(shutil.copytree(tiny_task, folder / "task"))
     start = (task / "model", dict[str, str](), dict[str, int]())
-    [run] = plan(
+    [run] = plan_finetunings(
         str(task / "data" / "task.yaml"), start, str(task / "data"), folder, {}, FinetuneConfig().seed, SETTINGS
     )
-    record = finished(finetuned)
+    record = finished_finetuning(finetuned)
     assert record is not None
     return task, run, record
 
@@ -175,7 +182,7 @@ def test_new_settings_and_splits_that_are_gone_do_not_make_another_run(
 
 def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path: Path) -> None:
     found = json.loads((finetuned / "result.json").read_text())
-    record = finished(finetuned)
+    record = finished_finetuning(finetuned)
     assert record is not None
     assert (record["task"], record["metric"]) == ("task", found["metric"])
     assert record["result"]["score"] == record["result"]["dev.accuracy"] == 100 * found["score"]
@@ -183,4 +190,4 @@ def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path
     for damaged in ("{}", json.dumps({**found, "score": None}), json.dumps({**found, "made_from": None})):
         write(tmp_path / "result.json", damaged)
         with pytest.raises(InputError, match=r"result\.json: damaged"):
-            finished(tmp_path)
+            finished_finetuning(tmp_path)

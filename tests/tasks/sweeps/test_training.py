@@ -13,7 +13,7 @@ import pytest
 from reader.errors import InputError
 from reader.system.processes import available_cores
 from tasks.sweeps import training
-from tasks.sweeps.planned_run import PlannedRun, Record
+from tasks.sweeps.runs import PlannedRun, Record
 from tasks.sweeps.training import CONSOLE, last_error, train_all
 from tests.support.commands import ROOT, kill_when
 
@@ -131,7 +131,7 @@ def gone(pid: Path) -> bool:
 PARENT = """
 import os, sys
 from pathlib import Path
-from tasks.sweeps.planned_run import PlannedRun
+from tasks.sweeps.runs import PlannedRun
 from tasks.sweeps.training import train_all
 HOOK
 folder = Path(sys.argv[1])

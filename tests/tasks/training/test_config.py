@@ -10,7 +10,7 @@ import pytest
 from ernie_gram.config.loading import explained_yaml, flatten, load_config
 from reader.errors import InputError
 from tasks.registry import TASKS
-from tasks.registry.clue import CLUE
+from tasks.registry.chinese import CLUE
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
 

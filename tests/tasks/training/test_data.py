@@ -12,13 +12,12 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from tasks.files.load import Report
+from tasks.files.official import Report
 from tasks.kinds.base import Example
-from tasks.kinds.classification import Classification
-from tasks.kinds.sentences import SentenceExample
+from tasks.kinds.sentences import Classification, SentenceExample
 from tasks.kinds.tagging import Tagging, TaggingExample
 from tasks.layouts.rows import BadRow
-from tasks.metrics.tag_schemes import Entity
+from tasks.metrics.entities import Entity
 from tasks.registry.task_file import find_task
 from tasks.training.data import SplitData, evaluated_splits, spread_evenly
 from tasks.training.warnings import unseen_labels

@@ -12,13 +12,13 @@ import pytest
 
 from ernie_gram.distributed.world import World
 from reader.errors import InputError
-from tasks.files.load import Report
+from tasks.files.official import Report
 from tasks.kinds.base import Float32s
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span import SpanFeatures
 from tasks.kinds.tagging import TaggingExample
-from tasks.metrics.tag_schemes import entities_of
+from tasks.metrics.entities import entities_of
 from tasks.registry import TASKS
 from tasks.training.config import EvaluationConfig, FinetuneConfig
 from tasks.training.data import SplitData, selection_metric
@@ -30,7 +30,7 @@ WORLD: Any = World
 
 
 def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks.training.evaluation import Predictor
+    from tasks.training.network import Predictor
 
     rng = random.Random(3)
     kind = span_kind("squad2")
@@ -57,7 +57,8 @@ def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.Mon
 def test_the_score_of_a_type_must_be_one_of_the_first_dev_split_and_may_lack_in_others(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.training.evaluation import Predictor, TaskEvaluator, headline
+    from tasks.training.job import TaskEvaluator, headline
+    from tasks.training.network import Predictor
 
     task = replace(TASKS["conll2003"], labels=("LOC", "PER"), metric=metric)
     kind = kind_of(task, KindSettings())

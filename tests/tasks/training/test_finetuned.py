@@ -12,7 +12,7 @@ from reader.errors import InputError
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS
 from tasks.training.finetuned import TaskDescription, load_finetuned, read_description, write_description
-from tasks.training.scorer import build_scores, network_of
+from tasks.training.network import build_scores, network_of
 from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope

@@ -62,8 +62,8 @@ def test_dropout_rates_are_those_of_the_model_unless_given(tiny_task: Path, tmp_
 
 
 def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: Path, tmp_path: Path) -> None:
-    from tasks.training.evaluation import Predictor
     from tasks.training.job import finetuning_job, network_of
+    from tasks.training.network import Predictor
 
     run = run_of(tiny_task, tmp_path / "run", "--evaluation.patience=2")
     network = network_of(run)
@@ -83,8 +83,8 @@ def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: P
 
 def test_pools_micro_batches_and_the_seed_decide_over_the_batches(tiny_task: Path, tmp_path: Path) -> None:
     from ernie_gram.distributed.world import start_world
-    from tasks.training.evaluation import Predictor
     from tasks.training.job import finetuning_job, network_of
+    from tasks.training.network import Predictor
 
     def lengths(*more: str) -> list[list[list[int]]]:
         """Return the lengths of the samples of an epoch: of each micro-batch of each step."""

@@ -9,7 +9,7 @@ import pytest
 
 from tasks.kinds.tagging import TaggingExample, span_labels
 from tasks.layouts.rows import Place
-from tasks.metrics.tag_schemes import Entity
+from tasks.metrics.entities import Entity
 from tasks.training.warnings import distinct_values, equal_gold_values, equal_predictions
 
 

@@ -1,0 +1,301 @@
+"""The runs of a sweep: pre-trainings and fine-tunings with every combination of what varies, and their results."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ernie_gram.config.checks import require
+from ernie_gram.config.loading import as_argument, config_from_tree, flatten, load_config
+from ernie_gram.distributed.device import check_device
+from ernie_gram.formats.registry import read_model
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import evaluation_settings
+from ernie_gram.pretraining.prepare import prepare as prepare_pretraining
+from ernie_gram.run import checkpoint
+from ernie_gram.run.results_file import RESULTS
+from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, identity_differences
+from ernie_gram.run.run_log import CPU, RATE, read_log
+from reader.errors import InputError, located, similar
+from reader.system.installation import CONF, named_settings
+from reader.system.untrusted_text import json_value, limited_text, read_yaml
+from tasks.metrics.catalog import METRICS
+from tasks.registry.task_file import find_task, settings_of
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import MADE_FROM, check_settings, data_identity, model_identity, prepare
+
+Grid = Mapping[str, Sequence[Any]]
+# A line of results.jsonl: `run`, `kind`, `task`, `varied`, the seeds, `result` (numbers by name), and `settings`, which
+# has everything that can change the result, also digests of the data and the model.
+Record = dict[str, Any]
+# Options that a user cannot give to every run: the command sets them itself, or the runs could not be compared.
+OWN = ("config", "print_config", "check", "task", "seed", "paths.output", "paths.model", "paths.data")
+ADVICE = f"choose another --output, or remove the folder and its line in {RESULTS}"
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedRun:
+    """A planned run.
+
+    Attributes:
+        folder: of the run; its name is the name of the run.
+        varied: what the sweep varies besides seeds, key -> value as on the command line.
+        seeds: `seed`, and `pretrain_seed` if a pre-training of the sweep is fine-tuned.
+        command: the module that starts the training in NPROC processes, and its arguments.
+        config: the resolved settings.
+        finished: returns the rest of the record of a finished run from its folder; None if it is not finished.
+    """
+
+    folder: Path
+    varied: Mapping[str, str]
+    seeds: Mapping[str, int]
+    command: tuple[str, ...]
+    config: Any
+    finished: Callable[[Path, Any], Record | None]
+
+    @classmethod
+    def of(
+        cls,
+        module: str,
+        options: tuple[str, ...],
+        config: Any,
+        paths: Mapping[str, str],
+        varied: Mapping[str, str],
+        seeds: Mapping[str, int],
+        finished: Callable[[Path, Any], Record | None],
+    ) -> PlannedRun:
+        """Return the run that a command trains with some options, in which paths and seed are still missing."""
+        config = replace(config, seed=seeds["seed"], paths=replace(config.paths, **paths))
+        given = (*(f"--paths.{key}={path}" for key, path in paths.items()), f"--seed={config.seed}")
+        return cls(Path(paths["output"]), varied, seeds, (module, *options, *given), config, finished)
+
+    @property
+    def name(self) -> str:
+        """The name of the folder."""
+        return self.folder.name
+
+    def record(self) -> Record | None:
+        """Return the record of a finished run, None if it is not finished."""
+        found = self.finished(self.folder, self.config)
+        return found and {"run": self.name, "varied": dict(self.varied), **self.seeds, **found}
+
+    def check_recorded(self, record: Record, today: Identity, defaults: Identity) -> None:
+        """Raise InputError if a record of this run differs in something that can change a result and is known today.
+
+        `defaults` are those of the settings: results of earlier versions lack new ones.
+        """
+        then = {**defaults, **record.get("settings", {})}
+        there, here = ({key: each[key] for key in then.keys() & today.keys()} for each in (then, today))
+        differences = "; ".join(identity_differences(there, here, RESULTS))
+        require(not differences, str(self.folder), f"has the result of another run ({differences}); {ADVICE}")
+
+
+@cache
+def _loaded(config_type: type, options: tuple[str, ...]) -> Any:
+    return load_config(config_type, list(options))[0]
+
+
+def combinations(
+    config_type: type, settings: Sequence[str], overrides: Sequence[str], grid: Grid
+) -> Iterator[tuple[Any, tuple[str, ...], dict[str, str]]]:
+    """Yield the configuration of every combination of the values of a grid, its options, and the values as texts.
+
+    Args:
+        settings: options of the command; overrides: those of the user.
+
+    Raises InputError for an unknown or invalid setting, and for one that the command sets itself.
+    """
+    for option in overrides:
+        key = option.partition("=")[0]
+        is_free = key.removeprefix("--") not in (*OWN, *grid)
+        require(is_free, key, "not among the options for every run; this command sets it")
+    for key in grid:
+        require(key not in OWN, key, "cannot vary; this command sets it")
+        require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
+    for values in itertools.product(*grid.values()):
+        given = (f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True))
+        options = (*settings, *overrides, *given)
+        config = _loaded(config_type, options)
+        # One spelling for each value, because 5e-5 and 0.00005 are the same run.
+        flat = flatten(asdict(config))
+        yield config, options, {key: as_argument(flat[key]) for key in grid}
+
+
+def folder_name(first: str, varied: Mapping[str, str], seeds: Mapping[str, int]) -> str:
+    """Return the name of a run: that of its task or file of settings, and the last parts of keys and values."""
+    parts = [f"{key.rpartition('.')[2]}={Path(str(value)).name}" for key, value in {**varied, **seeds}.items()]
+    return ",".join([first, *parts])
+
+
+PRETRAIN = "pretrain"
+# Of an evaluation; the first one is the score of a pre-training.
+PERPLEXITIES = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_perplexity")
+
+
+def finished_pretraining(folder: Path, config: PretrainConfig) -> Record | None:
+    """Return the last evaluation of a run, all evaluations as `curve`, and the median times of a step.
+
+    A run whose last checkpoint or last evaluation is missing is not finished.
+    """
+    newest = checkpoint.newest_valid(folder, (checkpoint.STATE,))
+    if newest is None or checkpoint.step_of(newest) != config.trainer.max_steps:
+        return None
+    log = read_log(folder)
+    curve = [
+        {key: each[key] for key in ("step", *PERPLEXITIES) if key in each} for each in log if each["kind"] == "eval"
+    ]
+    if config.paths.held_out and (not curve or curve[-1]["step"] != config.trainer.max_steps):
+        return None
+    last = curve[-1] if config.paths.held_out else {}
+    result = {**{key: last[key] for key in PERPLEXITIES if key in last}, "steps": config.trainer.max_steps}
+    train = [record for record in log if record["kind"] == "train"]
+    if rates := [record[RATE] for record in train if record.get(RATE)]:
+        result["seconds_per_step"] = config.data.batch_size / median(rates)
+    if spent := [record[CPU] for record in train if record.get(CPU)]:
+        result[CPU] = median(spent)
+    known = {"kind": "pre-training", "task": "pre-training", "result": result, "curve": curve}
+    return {**known, "settings": checkpoint.load_state(newest).identity}
+
+
+def plan_pretrainings(file: str, output: Path, grid: Grid, seed: int, overrides: Sequence[str]) -> Iterator[PlannedRun]:
+    """Yield the pre-trainings with a file of settings, every combination of a grid, and one seed.
+
+    `overrides` are options for every run. Raises InputError for an unknown or invalid setting.
+    """
+    name, seeds = Path(file).stem, {"seed": seed}
+    for config, options, own in combinations(PretrainConfig, ("--config", file), overrides, grid):
+        varied = {PRETRAIN: name, **{f"{PRETRAIN}.{key}": value for key, value in own.items()}}
+        paths = {"output": str(output / folder_name(name, own, seeds))}
+        yield PlannedRun.of("ernie_gram.pretrain", options, config, paths, varied, seeds, finished_pretraining)
+
+
+def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
+    """Raise InputError if a run cannot be trained, or if a finished one is another run or was evaluated otherwise."""
+    for run in runs:
+        config, given = load_config(PretrainConfig, list(run.command[1:]))
+        with located(run.name):
+            if run.name not in recorded:
+                check_device(
+                    config.trainer.device, config.optimizer.precision, processes, attention=config.model.attention
+                )
+            today = prepare_pretraining(config, processes, False, given).identity
+        if run.name in recorded:
+            run.check_recorded(recorded[run.name], today, {})
+        if (before := run.folder / CONFIG).is_file():
+            old = load_config(PretrainConfig, ["--config", str(before)])[0]
+            is_same = evaluation_settings(old) == evaluation_settings(config)
+            require(is_same, str(run.folder), "was evaluated with other settings; choose another --output")
+
+
+GRIDS = CONF / "grids"
+NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
+# A model, what a sweep varies in models, and the seeds of this one.
+Start = tuple[Path, Mapping[str, str], Mapping[str, int]]
+
+
+def finished_finetuning(folder: Path, _: Any = None) -> Record | None:
+    """Return what result.json of a run has; scores that are fractions are given in percent.
+
+    `result` has the chosen score, the scores that papers report as SPLIT.METRIC, the steps and the seconds. Raises
+    InputError if the file is damaged.
+    """
+    path = folder / RESULT
+    if not path.is_file():
+        return None
+    try:
+        found = json_value(limited_text(path))
+        config = config_from_tree(FinetuneConfig, found["settings"], str(path))
+        metric, made_from = METRICS[found["metric"]["name"]], {**found[MADE_FROM]}
+        factor = 100 if metric.unit == "fraction" else 1
+        scores = {
+            f"{split}.{name}": factor * values[name]
+            for split, values in found["scores"].items()
+            for name in metric.reported_scores
+            if name in values
+        }
+        numbers = {"chosen_step": found["steps"]["chosen"], "steps": found["steps"]["total"]}
+        result = {"score": factor * found["score"], **scores, **numbers, "seconds": sum(found["seconds"].values())}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: damaged, of an earlier version, or without a score: {error}; {ADVICE}") from error
+    known = {"kind": "fine-tuning", "task": found["task"], "metric": found["metric"], "result": result}
+    return {**known, "settings": {**config.identity(), **made_from}}
+
+
+@cache
+def config_of(task: str) -> FinetuneConfig:
+    """Return the settings of a task: a name, or the YAML file of a custom task or of settings; raises InputError."""
+    return load_config(FinetuneConfig, settings_of(task))[0]
+
+
+def read_grid(name: str, task: str) -> Grid:
+    """Return the grid of a task from a file of grids: the name of a file in conf/grids, or a path.
+
+    The keys of the file are names of tasks; a custom task has the name that its YAML file gives it.
+
+    Raises InputError if there is no such file, or if it has no grid for the task.
+    """
+    path = named_settings(name, GRIDS, "grid")
+    grids, key = read_yaml(path), find_task(config_of(task).task).name
+    if key not in grids:
+        options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
+        raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; {options}")
+    grid = grids[key]
+    if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
+        raise InputError(f"{path}: {key}: expected `section.key: [value, ...]`")
+    return grid
+
+
+def plan_finetunings(
+    task: str, start: Start, data: str, output: Path, grid: Grid, seed: int, overrides: Sequence[str]
+) -> Iterator[PlannedRun]:
+    """Yield the fine-tunings of a model on a task with one seed.
+
+    Args:
+        task: see `config_of`; data: the folder with its files.
+        grid: values of the settings that vary.
+        overrides: options for every run.
+
+    Raises InputError for an unknown or invalid setting.
+    """
+    model, varied_model, seeds_of_model = start
+    for config, options, own in combinations(FinetuneConfig, settings_of(task), overrides, grid):
+        varied, seeds = {**varied_model, **own}, {**seeds_of_model, "seed": seed}
+        folder = output / folder_name(find_task(config.task).name, varied, seeds)
+        paths = {"model": str(model), "data": data, "output": str(folder)}
+        yield PlannedRun.of("tasks.finetune", options, config, paths, varied, seeds, finished_finetuning)
+
+
+def check_finetunings(
+    runs: Sequence[PlannedRun], recorded: Mapping[str, Record], untrained: Collection[str], processes: int
+) -> None:
+    """Raise InputError if an unfinished run cannot be trained, or if the record of a finished one is of another run.
+
+    The models, and the files of each task, are read once; the settings are checked with them. Of runs whose model is
+    among the `untrained` ones, only the files of the task are checked.
+    """
+    of_model = cache(lambda model: model_identity(read_model(Path(model))))
+    of_data = cache(lambda task, data, on_bad_row: data_identity(task, Path(data), on_bad_row))
+    unfinished: dict[tuple[str, str], list[PlannedRun]] = {}
+    for run in runs:
+        config, paths = run.config, run.config.paths
+        is_there = paths.model not in untrained
+        with located(find_task(config.task).name):
+            if run.name not in recorded:
+                check_device(config.trainer.device, config.optimizer.precision, processes)
+            data = of_data(config.task, paths.data, config.on_bad_row)
+        if run.name in recorded:
+            today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
+            run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())
+        elif is_there:
+            unfinished.setdefault((config.task, paths.model), []).append(run)
+    for (task, _), (first, *others) in unfinished.items():
+        with located(find_task(task).name):
+            checked = prepare(first.config, processes)
+            require(bool(checked.dev), "--data", NO_DEV_SPLIT)
+            for run in others:
+                check_settings(checked, run.config, processes)
