@@ -25,7 +25,7 @@ from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
-from ernie_gram.run.prepared import share_prepared
+from ernie_gram.run.prepared import share
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import InputError, print_warning
@@ -72,10 +72,9 @@ def main() -> None:
     if config.task:
         # Checked before the data are read, which may take long.
         check_output(output_folder(config, find_task(config.task)), is_first)
-    if starts_ranks:
-        share_prepared()
     run = prepare(config, job.size, is_first and not starts_ranks)
     if starts_ranks:
+        share(run.data)
         del run  # its memory
         start_ranks(__file__, arguments, job)
     for line in run.describe():

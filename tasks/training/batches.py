@@ -86,12 +86,3 @@ def evaluation_batches(lengths: Int64s, batch_size: int) -> list[Int64s]:
     """
     order = np.argsort(-lengths, kind="stable")
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
-
-
-def padding_share(features: Features, batches: list[Int64s]) -> float:
-    """Return the share of the slots of some batches that are padding."""
-    num_inputs = np.diff(features.input_offsets)
-    filled = np.add.reduceat(features.inputs.lengths, features.input_offsets[:-1])
-    longest = features.lengths
-    slots = sum(int(longest[batch].max() * num_inputs[batch].sum()) for batch in batches)
-    return 1 - sum(int(filled[batch].sum()) for batch in batches) / slots

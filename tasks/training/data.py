@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import Model
 from reader.errors import InputError, counted, located
+from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
@@ -25,6 +25,7 @@ from tasks.kinds.features import Features
 from tasks.kinds.task import TRAIN, Task
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
+from tasks.registry.task_file import find_task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 
@@ -44,7 +45,6 @@ class SplitData:
         features: the features of the examples.
         report: how many rows were read, left out and skipped.
         unknown: the share of [UNK] in the tokens of the texts.
-        seconds: wall time of reading, and of encoding.
     """
 
     name: str
@@ -52,7 +52,6 @@ class SplitData:
     features: Features
     report: Report
     unknown: float = 0.0
-    seconds: tuple[float, float] = (0.0, 0.0)
 
     @cached_property
     def digest(self) -> str:
@@ -60,20 +59,17 @@ class SplitData:
         return digest_of_files(self.report.files)
 
     def describe(self) -> list[str]:
-        """Return lines with the number of rows, of examples and of samples, the time, and the unusual rows."""
+        """Return lines with the number of rows, of examples and of samples, and the unusual rows."""
         report, features = self.report, self.features
         skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
         omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
         changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
         kept = f"{len(self.examples):,} of " if len(self.examples) < report.examples else ""
         read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}{omitted}{skipped}"
-        reading, encoding = self.seconds
-        speed = len(self.examples) / max(encoding, 1e-9)
         return [
             f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
             f"{counted(len(features.inputs), 'input')} with "
             f"{features.inputs.lengths.mean():.0f} tokens on average, {self.unknown:.2%} [UNK]{changed}",
-            f"         read in {reading:.1f} s, encoded in {encoding:.1f} s ({speed:,.0f} examples/s)",
             *report.lines(MAX_LISTED)[1:],
         ]
 
@@ -112,21 +108,21 @@ class TaskData:
         return (self.train, *self.evaluated)
 
 
-def read_data(config: FinetuneConfig, task: Task, model: Model, tokenizer: Tokenizer, world_size: int) -> TaskData:
+def read_data(config: FinetuneConfig, model: Model, world_size: int) -> TaskData:
     """Read and encode the labelled splits, and check that the model and the settings suit them.
 
     Raises InputError that names file and line as `load_split` does.
     """
+    task, tokenizer = find_task(config.task), Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
     folder, splits = Path(config.paths.data), dict[str, SplitData]()
     during, at_end = evaluated_splits(task, folder)
     for name in (TRAIN, *during, *at_end):
-        began = time.monotonic()
         examples, report = load_split(task, folder, name, config.on_bad_row)
         if name == TRAIN:
             task = labelled_by(task, examples)
             kind = kind_of(task, config.kind_settings)
             examples = spread_evenly(kind, examples, config.max_train_examples)
-        splits[name] = encoded_split(kind, examples, report, tokenizer, time.monotonic() - began)
+        splits[name] = encoded_split(kind, examples, report, tokenizer)
     train = splits[TRAIN]
     check_sentence_types(model, splits.values())
     check_batches(config, len(train.features), world_size)
@@ -144,17 +140,13 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
     return during, [name for name in there if name not in during]
 
 
-def encoded_split(
-    kind: Kind[Any, Any], examples: list[Example], report: Report, tokenizer: Tokenizer, reading: float
-) -> SplitData:
-    """Return a split that was read within some seconds; raises InputError if nothing of it can be trained on."""
-    began = time.monotonic()
+def encoded_split(kind: Kind[Any, Any], examples: list[Example], report: Report, tokenizer: Tokenizer) -> SplitData:
+    """Return a split that was read; raises InputError if nothing of it can be trained on."""
     features = kind.encode(examples, tokenizer, training=report.split == TRAIN)
     if not len(features):
         raise InputError(f"{report.files[0]}: no example has anything to train on")
     counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
-    unknown = unknown_share(counts, tokenizer.vocabulary)
-    return SplitData(report.split, examples, features, report, unknown, (reading, time.monotonic() - began))
+    return SplitData(report.split, examples, features, report, unknown_share(counts, tokenizer.vocabulary))
 
 
 def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:

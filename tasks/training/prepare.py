@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -19,23 +19,20 @@ from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import BEST
-from ernie_gram.run.prepared import prepared_once
+from ernie_gram.run.prepared import shared
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, found_checkpoints, lock_run, resume_checkpoint
-from reader.batches.sampler import accumulation_steps
 from reader.corpus.memmap import LEXICON
 from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
-from reader.system.arrays import Int64s
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
-from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.official import VARIABLE, OnBadRow, data_folder, digest_of_files, find_files, with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
 from tasks.registry.task_file import find_task
-from tasks.training.batches import epoch_batches, epoch_steps, micro_batches, padding_share
+from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import TaskData, check_batches, evaluated_splits, read_data, selection_metric
 from tasks.training.finetuned import TaskDescription, write_description
@@ -55,7 +52,6 @@ class Finetuning(TaskData):
         config: its settings.
         output: its folder.
         model: the given model.
-        tokenizer: the tokenizer of the model.
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
@@ -65,7 +61,6 @@ class Finetuning(TaskData):
     config: FinetuneConfig
     output: Path
     model: Model
-    tokenizer: Tokenizer
     identity: Identity
     found: list[Path]
     resume_from: Path | None
@@ -105,17 +100,14 @@ class Finetuning(TaskData):
             use_pooler=self.kind.has_pooler,
         )
 
-    def parts(self) -> list[Int64s]:
-        """Return the micro-batches of the first epoch on one process, as indices of samples, int64."""
-        settings, lengths = self.config.optimizer, self.train.features.lengths
-        steps = accumulation_steps(settings.batch_size, 1, self.config.trainer.micro_batch)
-        batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
-        return [part for batch in batches for part in micro_batches(lengths, batch, steps)]
+    @property
+    def data(self) -> TaskData:
+        """The data alone, which a launcher passes to its processes."""
+        return TaskData(**{each.name: getattr(self, each.name) for each in fields(TaskData)})
 
     def describe(self) -> list[str]:
         """Return a summary of the run as lines for the console."""
         settings = self.config.optimizer
-        padding = padding_share(self.train.features, self.parts())
         shape = self.model.config
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return [
@@ -124,7 +116,7 @@ class Finetuning(TaskData):
             f"{shape.hidden_size} wide, {len(self.model.vocabulary or ()):,} tokens",
             *(f"note     {note}" for note in self.model.notes),
             f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
-            f"{counted(settings.epochs, 'epoch')}; {padding:.1%} of the slots are padding",
+            f"{counted(settings.epochs, 'epoch')}",
             f"output   {self.output}: {start}",
         ]
 
@@ -157,7 +149,9 @@ class Finetuning(TaskData):
         if null_threshold is not None:
             settings = settings.with_null_threshold(null_threshold)
         own = Path(self.config.task) if is_settings_file(self.config.task) else None
-        write_description(self.output, TaskDescription(self.task, settings, self.tokenizer.segmenter, precision), own)
+        write_description(
+            self.output, TaskDescription(self.task, settings, segmenter_of(self.model.lexicon), precision), own
+        )
 
 
 def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) -> Finetuning:
@@ -168,15 +162,13 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     """
     began = time.monotonic()
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
-    task = find_task(config.task)
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
     folder = config.paths.data or str(data_folder() or "")
     require(bool(folder), "paths.data", f"must be given, or {VARIABLE}: the folder with the files of the task")
     config = replace(config, paths=replace(config.paths, data=folder))
     model = read_model(Path(config.paths.model))
     check_model(config, model)
-    tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
-    data = prepared_once(lambda: read_data(config, task, model, tokenizer, world_size))
+    data: TaskData = shared() or read_data(config, model, world_size)
     identity = {
         **_task_identity(data.task),
         **config.identity(),
@@ -190,7 +182,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         config=config,
         output=output_folder(config, data.task),
         model=model,
-        tokenizer=tokenizer,
         identity=identity,
         found=found,
         resume_from=resume_from,

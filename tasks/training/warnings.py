@@ -26,7 +26,7 @@ def warnings_of(run: Finetuning) -> list[str]:
     lines += [
         f"{split.name}: {warning}"
         for split in run.splits
-        if (warning := unknown_warning(split.unknown, run.tokenizer.vocabulary, UNKNOWN_ADVICE))
+        if (warning := unknown_warning(split.unknown, run.model.vocabulary, UNKNOWN_ADVICE))
     ]
     if run.config.optimizer.batch_size > LARGE_SHARE * len(run.train.features):
         lines.append(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
-from ernie_gram.run.prepared import PATH, prepared_once, share_prepared
+from ernie_gram.run.prepared import PATH, share, shared
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, InUseError
 from tasks.training.config import FinetuneConfig
@@ -26,8 +27,7 @@ def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> No
     done = finetune(tiny_task, tmp_path / "run", "--check")
     assert done.returncode == 0, done.stderr
     assert f"train    {TRAIN_ROWS} rows: {TRAIN_ROWS} examples" in done.stdout
-    assert "training 32 steps of 8 samples, 4 epochs; " in done.stdout
-    assert "% of the slots are padding" in done.stdout
+    assert "training 32 steps of 8 samples, 4 epochs" in done.stdout
     assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
     assert not (tmp_path / "run").exists()
 
@@ -232,28 +232,22 @@ def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finet
 def test_processes_take_the_data_that_their_launcher_has_read(
     tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
-    config, _ = load_config(FinetuneConfig, options(task, tmp_path / "run"))
+    config, _ = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"))
+    checked = prepare(config, 2)
     monkeypatch.setenv(PATH, "")
-    share_prepared()
-    checked, shared = prepare(config, 2), tmp_path / "shared"
-    shutil.copy(os.environ[PATH], shared)
-    os.close(int(Path(os.environ[PATH]).name))
+    share(checked.data)
     # As in another process.
-    monkeypatch.setenv(PATH, str(shared))
     monkeypatch.setattr("tasks.training.prepare.read_data", None)
     run = prepare(config, 2, is_first=False)
+    os.close(int(Path(os.environ[PATH]).name))
     assert run.describe() == checked.describe()
     assert run.identity == checked.identity
     assert run.kind.task == checked.kind.task
-    # What was not written to its end is not used.
-    shared.write_bytes(shared.read_bytes()[:-99])
-    with pytest.raises(TypeError, match="not callable"):
-        prepare(config, 2)
 
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
-def test_on_a_full_disk_each_process_prepares_for_itself(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open("/dev/full", "wb") as full:
-        monkeypatch.setenv(PATH, f"/proc/{os.getpid()}/fd/{full.fileno()}")
-        assert prepared_once(lambda: b"x" * size) == b"x" * size
+def test_on_a_full_disk_nothing_is_shared(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PATH, "")
+    monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "wb"))
+    share(b"x" * size)
+    assert shared() is None

@@ -16,7 +16,6 @@ from tasks.training.batches import (
     epoch_steps,
     evaluation_batches,
     micro_batches,
-    padding_share,
     rank_batches,
     training_batches,
 )
@@ -125,11 +124,3 @@ def test_prefetched_batches_come_in_order(workers: int) -> None:
         want = features.batch(samples)
         assert all(np.array_equal(want[name], got[name]) for name in want)
     batches.close()
-
-
-def test_the_padding_share_is_that_of_the_padded_arrays() -> None:
-    features = features_of(lengths_of(37))
-    batches = epoch_batches(features.lengths, 5, 2, SEED, 0)
-    arrays = [features.batch(batch) for batch in batches]
-    filled, slots = sum(a["lengths"].sum() for a in arrays), sum(a["input_ids"].size for a in arrays)
-    assert padding_share(features, batches) == pytest.approx(1 - filled / slots)
