@@ -19,7 +19,6 @@ from tasks.layouts.clue import Chid, CluewscMarked
 from tasks.layouts.lines import JsonLines, ObjectLines, TextOrTokens, UnreadableError
 from tasks.layouts.rows import AnyRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
 from tasks.layouts.tables import Delimited, Tsv
-from tasks.registry.task_file import LAYOUTS
 
 Form: TypeAlias = Literal["task", "lines", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -59,8 +58,8 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     except UnreadableError:
         raise
     except InputError as error:
-        expected = _own_form(task, layout) if form == "task" else f"--layout {form} expects {_plain_form(values, form)}"
-        raise InputError(f"{error}; {expected}") from error
+        own = "files like the task's own" if form == "task" else ", ".join(values)
+        raise InputError(f"{error}; --layout {form} expects {own}; see ernie-gram predict --help") from error
     return loaded
 
 
@@ -150,20 +149,3 @@ def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -
     texts = [example.tokens[0] for example in examples]
     if any(len(text.split()) > 1 or (task.language == "zh" and len(text) > 1) for text in texts):
         raise InputError(f"{path}: no line has {separator!r} between tokens")
-
-
-def _own_form(task: Task, layout: Layout) -> str:
-    """Return what a file in the task's own form must contain, for errors."""
-    name = next(name for name, of_layout in LAYOUTS.items() if isinstance(layout, of_layout))
-    wanted, columns = KINDS[task.kind].wanted(labelled=False), getattr(layout, "columns", {})
-    columns = {name: column for name, column in columns.items() if name != "id" and not wanted.role(name).is_gold}
-    shown = [f"{role} in {' and '.join(map(str, single_columns(column)))}" for role, column in columns.items()]
-    with_columns = f" with {', '.join(shown)}" if shown else ""
-    return f"expected files like the task's own: layout {name}{with_columns}; for other forms see --layout"
-
-
-def _plain_form(values: Sequence[str], form: Form) -> str:
-    if form == "json":
-        return f"objects with {', '.join(values)}{' or text' * ('tokens' in values)}"
-    names = " and ".join("text" if name == "tokens" else name for name in values)
-    return f"{names} on each line{', with a tab between them' * (len(values) > 1)}"

@@ -92,7 +92,7 @@ def test_folders_of_texts_are_read_as_the_tasks_own(tmp_path: Path) -> None:
     assert rows(TASKS["race"], tmp_path / "race") == [("race/1-0", "it", "what", ("a", "b"))]
     path = write(tmp_path / "own.txt", "it ran\n")
     for task in ("imdb", "race"):
-        assert refusal(TASKS[task], path).startswith(f"{path}: not a folder of files *.txt; expected files like the")
+        assert refusal(TASKS[task], path).startswith(f"{path}: not a folder of files *.txt; ")
 
 
 @pytest.mark.parametrize("key", ["id", "key"])
@@ -127,9 +127,7 @@ def test_what_does_not_fit_is_one_error_with_the_expected_columns(
     path = write(tmp_path / "own", content)
     found = refusal(task, path)
     assert found.startswith(f"{path}{message}")
-    assert found.endswith("--layout")
-    if "review" in message:
-        assert "with text_a in review;" in found
+    assert "--layout task expects " in found
 
 
 def test_files_that_are_not_there_or_not_utf8_are_named_only(tmp_path: Path) -> None:
