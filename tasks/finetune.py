@@ -34,8 +34,8 @@ from reader.system.console import write_or_drop
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig
+from tasks.training.data import equal_predictions
 from tasks.training.prepare import CURVES, MADE_FROM, Finetuning, output_folder, prepare
-from tasks.training.warnings import equal_predictions, warnings_of
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -79,7 +79,7 @@ def main() -> None:
         start_ranks(__file__, arguments, job)
     for line in run.describe():
         _say(line)
-    for line in warnings_of(run) if is_first else ():
+    for line in run.warnings() if is_first else ():
         print_warning(line)
     if "check" not in given:
         with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):

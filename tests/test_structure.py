@@ -29,7 +29,7 @@ WITHOUT_PADDLE = (
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
     *(f"ernie_gram.pretraining.{name}" for name in ("prepare", "rungs", "count_baselines")),
     *(f"tasks.{name}" for name in INNER_PACKAGES["tasks"] if name not in ("training", "sweeps")),
-    *(f"tasks.training.{name}" for name in ("config", "prepare", "data", "finetuned", "batches", "warnings")),
+    *(f"tasks.training.{name}" for name in ("config", "prepare", "data", "finetuned", "batches")),
 )
 # Package -> what it imports neither at the top nor inside functions.
 WALLS = {

@@ -15,7 +15,7 @@ from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
-from tasks.layouts.clue import Chid, CluewscMarked
+from tasks.layouts.benchmarks import Chid, CluewscMarked
 from tasks.layouts.lines import JsonLines, ObjectLines, TextOrTokens, UnreadableError
 from tasks.layouts.rows import AnyRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
 from tasks.layouts.tables import Delimited, Tsv

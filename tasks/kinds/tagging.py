@@ -24,7 +24,7 @@ from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
 from tasks.kinds.features import Features
 from tasks.kinds.tokens import Ranges, tokenize_sentences, windows_of_texts
-from tasks.layouts.clue import Cluener, entities_in
+from tasks.layouts.benchmarks import Cluener, entities_in
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.entities import Entity, entities_of, read_tags, tag_set, tags_of, to_iob2

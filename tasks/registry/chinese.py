@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from tasks.kinds.task import Split, Task, files
-from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
+from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Squad
 from tasks.layouts.lines import JsonLines
-from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Tsv
 from tasks.registry.english import NLI_LABELS, SENTENCES

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from tasks.kinds.task import Task, files
+from tasks.layouts.benchmarks import Squad
 from tasks.layouts.folders import Race, TextFolders
-from tasks.layouts.questions import Squad
 from tasks.layouts.tables import Conll, Csv, Tsv
 
 SENTENCES = {"text_a": "sentence1", "text_b": "sentence2"}

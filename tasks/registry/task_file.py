@@ -26,10 +26,9 @@ from reader.system.untrusted_text import read_yaml
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
-from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
+from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Squad
 from tasks.layouts.folders import Race, TextFolders
 from tasks.layouts.lines import JsonLines
-from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Conll, Csv, Tsv
 from tasks.registry import task_named

@@ -1,9 +1,13 @@
-"""The data of a task as a fine-tuning uses them: read, encoded, counted, and checked against model and settings."""
+"""The data of a task as a fine-tuning uses them: read, encoded, counted, checked against model and settings.
+
+Warnings name what is valid, and probably not meant.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +23,7 @@ from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
 from tasks.files.official import Report, available_splits, digest_of_files, labelled_by, load_split
-from tasks.kinds.base import Example, Kind
+from tasks.kinds.base import Example, Kind, Predictions
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
 from tasks.kinds.task import TRAIN, Task
@@ -31,6 +35,8 @@ from tasks.training.config import FinetuneConfig
 
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
+# How a text without entities, and a question without answers, is shown.
+NO_VALUE = "none"
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
 CLOSE = 0.1
 
@@ -231,3 +237,58 @@ def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
     scores[:, -1] = 1
     with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
         return kind.evaluate(kind.decode(scores, split.features, split.examples))
+
+
+def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
+    """Return the distinct values among gold values, in the form that a metric takes, or among predicted answers.
+
+    A value is a label, all labels of a text, a score, the index of an option, a text, a tag, or JSON with all entities.
+    """
+    items = values.values() if isinstance(values, Mapping) else values
+    return {each for item in items for each in _parts(item)}
+
+
+def _parts(item: Any) -> Sequence[Any]:
+    """Return the answers or tags that are one value of a metric, or else the value itself."""
+    if isinstance(item, Mapping):
+        return [json.dumps(item, ensure_ascii=False) if item else NO_VALUE]
+    return (item or [NO_VALUE]) if isinstance(item, list) else [item]
+
+
+def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:
+    """Return a line for each split whose examples all have the same gold value."""
+    consequences = {train.name: "there is nothing to learn"}
+    lines = []
+    for split in (train, *dev):
+        distinct = distinct_values(kind.gold(split.examples))
+        if len(distinct) <= 1:
+            consequence = consequences.get(split.name, "its score does not tell a good model from a constant one")
+            lines.append(f"{split.name}: every example has the gold value {_shown(distinct)}; {consequence}")
+    return lines
+
+
+def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predictions) -> str | None:
+    """Return a line if all predictions for a split are the same although its gold values differ, otherwise None."""
+    distinct = distinct_values(predictions.answers)
+    if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
+        return None
+    return (
+        f"{split.name}: the prediction for every example is {_shown(distinct)}: the model has learned nothing; try "
+        "another optimizer.learning_rate or seed, or more optimizer.epochs"
+    )
+
+
+def _shown(distinct: set[Any]) -> str:
+    return repr(*distinct) if distinct else repr(NO_VALUE)
+
+
+def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: SplitData) -> list[str]:
+    """Return a line for each label, or type of entity, that occurs in a split but in no training example."""
+    counts = {split.name: labels_in(kind, split.examples) for split in splits}
+    seen = labels_in(kind, train.examples)
+    return [
+        f"{name}: {counted(count, 'example')} with {kind.label_is} {label!r}, which no training example has"
+        for name, labels in counts.items()
+        for label, count in labels.items()
+        if label not in seen
+    ]

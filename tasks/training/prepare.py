@@ -26,6 +26,7 @@ from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
+from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.official import VARIABLE, OnBadRow, data_folder, digest_of_files, find_files, with_labels
@@ -34,7 +35,15 @@ from tasks.kinds.task import TRAIN, Task
 from tasks.registry.task_file import find_task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
-from tasks.training.data import TaskData, check_batches, evaluated_splits, read_data, selection_metric
+from tasks.training.data import (
+    TaskData,
+    check_batches,
+    equal_gold_values,
+    evaluated_splits,
+    read_data,
+    selection_metric,
+    unseen_labels,
+)
 from tasks.training.finetuned import TaskDescription, write_description
 
 SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
@@ -42,6 +51,10 @@ PREDICTIONS = "predictions_"
 # The key in result.json of digests of the task, the model and the data. Those of splits that are only evaluated at the
 # end, which are no part of a run's identity, begin with FINAL.
 MADE_FROM, FINAL = "made_from", "final."
+
+# A batch with more than this share of the samples of an epoch gives a warning.
+LARGE_SHARE = 0.2
+UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
 
 
 @dataclass(frozen=True)
@@ -119,6 +132,26 @@ class Finetuning(TaskData):
             f"{counted(settings.epochs, 'epoch')}",
             f"output   {self.output}: {start}",
         ]
+
+    def warnings(self) -> list[str]:
+        """Return a line for each valid but probably unintended property of the settings and the data."""
+        lines = unseen_labels(self.kind, self.evaluated, self.train)
+        lines += equal_gold_values(self.kind, self.train, self.dev)
+        lines += [
+            f"{split.name}: {warning}"
+            for split in self.splits
+            if (warning := unknown_warning(split.unknown, self.model.vocabulary, UNKNOWN_ADVICE))
+        ]
+        if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
+            lines.append(
+                f"optimizer.batch_size: an epoch of {counted(len(self.train.features), 'sample')} has only "
+                f"{counted(self.epoch_steps, 'step')}"
+            )
+        if not self.dev:
+            lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")
+        elif not self.dev[0].name.startswith("dev"):
+            lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")
+        return lines
 
     def lock(self) -> IO[bytes]:
         """Lock the output folder; see `lock_run`."""

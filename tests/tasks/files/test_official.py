@@ -12,8 +12,8 @@ import pytest
 from reader.errors import InputError
 from tasks.files.official import available_splits, find_files, load_split, with_labels
 from tasks.kinds.task import Source, Split, Task, files
+from tasks.layouts.benchmarks import Squad
 from tasks.layouts.lines import JsonLines
-from tasks.layouts.questions import Squad
 from tasks.layouts.tables import Tsv
 from tests.support.commands import call
 from tests.support.task_files import load, write, write_json, write_lines

@@ -19,8 +19,15 @@ from tasks.kinds.tagging import Tagging, TaggingExample, span_labels
 from tasks.layouts.rows import BadRow, Place
 from tasks.metrics.entities import Entity
 from tasks.registry.task_file import find_task
-from tasks.training.data import SplitData, evaluated_splits, spread_evenly
-from tasks.training.warnings import distinct_values, equal_gold_values, equal_predictions, unseen_labels
+from tasks.training.data import (
+    SplitData,
+    distinct_values,
+    equal_gold_values,
+    equal_predictions,
+    evaluated_splits,
+    spread_evenly,
+    unseen_labels,
+)
 from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 

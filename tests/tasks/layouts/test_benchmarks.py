@@ -1,4 +1,4 @@
-"""SQuAD's JSON, DuReader's preprocessed files, and RACE's articles."""
+"""SQuAD's JSON, DuReader's preprocessed files, RACE's articles; CLUENER, CLUEWSC2020, C3 and ChID."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
+from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Squad
 from tasks.layouts.folders import Race
-from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.rows import BadRow, OmittedRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
 
@@ -145,3 +145,126 @@ def test_broken_files_and_answers_are_bad_rows_and_a_folder_without_files_is_ref
     assert [isinstance(row, Row) for row in rows] == [False, False, True, False, False]
     for row, place in ((rows[0], "1.txt:2"), (rows[1], "2.txt"), (rows[3], "3.txt, question 2"), (rows[4], "4.txt")):
         assert str(row.place) == f"{tmp_path}/{place}"
+
+
+def test_the_last_character_of_a_span_is_inclusive_in_the_file(tmp_path: Path) -> None:
+    label = {"name": {"叶老桂": [[4, 6]]}, "company": {"浙商": [[0, 1], [7, 8]]}}
+    [row] = values(Cluener(), write_lines(tmp_path / "t", {"text": "浙商信贷叶老桂浙商", "label": label}))
+    assert row["entities"] == [("name", 4, 7, "叶老桂"), ("company", 0, 2, "浙商"), ("company", 7, 9, "浙商")]
+    unlabelled = write_lines(tmp_path / "u", {"id": 0, "text": "x"})
+    assert values(Cluener(), unlabelled, labelled=False) == [{"id": 0, "text": "x"}]
+    bad = write_lines(tmp_path / "b", {"label": {}}, {"text": "x"}, {"text": "x", "label": {"name": {"x": [0, 0]}}})
+    assert [isinstance(row, BadRow) for row in read(Cluener(), bad)] == [True] * 3
+
+
+def record(text: str, span1: tuple[str, int], span2: tuple[str, int], **fields: Any) -> dict[str, Any]:
+    target = {"span1_text": span1[0], "span1_index": span1[1], "span2_text": span2[0], "span2_index": span2[1]}
+    return {"text": text, "target": target, "idx": 0, "label": "true", **fields}
+
+
+@pytest.mark.parametrize(
+    ("text", "span1", "span2", "marked"),
+    [
+        ("像树叶飘入，他走", ("树叶", 1), ("他", 6), "像_树叶_飘入，[他]走"),
+        ("他看见树叶", ("树叶", 3), ("他", 0), "[他]看见_树叶_"),
+        ("树叶他", ("树叶", 0), ("他", 2), "_树叶_[他]"),
+        ("他树叶", ("树叶", 1), ("他", 0), "[他]_树叶_"),
+        ("他说他走", ("说", 1), ("他", 2), "他_说_[他]走"),
+        # A wrong index: the nearest occurrence is marked.
+        ("他说完他走", ("说", 0), ("他", 4), "他_说_完[他]走"),
+        # The phrase holds the pronoun.
+        ("见他的书", ("他的书", 1), ("他", 1), "见_[他]的书_"),
+    ],
+)
+def test_both_spans_are_marked_in_the_text(
+    tmp_path: Path, text: str, span1: tuple[str, int], span2: tuple[str, int], marked: str
+) -> None:
+    [row] = values(CluewscMarked(), write_lines(tmp_path / "t", record(text, span1, span2)))
+    assert row == {"text_a": marked, "label": "true"}
+
+
+def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:
+    missing, no_index, no_label = (
+        record("他说", ("我", 0), ("他", 0)),
+        *(record("他说", ("说", 1), ("他", 0)) for _ in "12"),
+    )
+    del no_index["target"]["span2_index"], no_label["label"]
+    bad = read(CluewscMarked(), write_lines(tmp_path / "t", missing, no_index, {"text": "x"}))
+    keys = ("span1_text", "span2_text", "'text'")
+    assert [key in row.reason for key, row in zip(keys, bad, strict=True) if isinstance(row, BadRow)] == [True] * 3
+    unlabelled = values(CluewscMarked(), write_lines(tmp_path / "u", no_label | {"id": 4}), labelled=False)
+    assert unlabelled == [{"text_a": "[他]_说_", "id": 4}]
+
+
+QUESTION = {"question": "什么?", "choice": ["一", "二"], "answer": "二"}
+DOCUMENT = [["男：甲", "女：乙"], [QUESTION, QUESTION], "10-74"]
+
+
+def test_a_row_is_a_question_and_ids_differ_between_files(tmp_path: Path) -> None:
+    paths = [write_json(tmp_path / f"c3-{part}-dev.json", [DOCUMENT]) for part in "dm"]
+    rows = values(C3(), *paths)
+    # The answer is a text in the file, and an index in the row: a text such as "1" is no number of an option.
+    question = {"context": "男：甲\n女：乙", "question": "什么?", "options": ["一", "二"], "answer": 1}
+    assert rows[0] == {"id": "c3-d-dev/10-74-0", **question}
+    assert len({row["id"] for row in rows}) == 4
+
+
+@pytest.mark.parametrize(
+    ("document", "place", "reason"),
+    [
+        ([["x"], []], "document 1", ""),
+        (["x", [QUESTION], "1"], "document 1", ""),
+        ([[1], [QUESTION], "1"], "document 1", ""),
+        ({}, "document 1", ""),
+        ([["x"], [{"question": "?", "choice": []}], "1"], "question 1", "no 'answer'"),
+    ],
+)
+def test_other_documents_are_bad_rows(tmp_path: Path, document: Any, place: str, reason: str) -> None:
+    [bad] = read(C3(), write_json(tmp_path / "t.json", [document]))
+    assert isinstance(bad, BadRow)
+    assert str(bad.place).endswith(place)
+    assert reason in bad.reason
+    with pytest.raises(InputError, match="expected a list"):
+        read(C3(), write_json(tmp_path / "t.json", {}))
+
+
+CANDIDATES = [f"成语{number}" for number in range(10)]
+LINE = {"content": ["甲#idiom1#乙#idiom2#丙", "#idiom3#"], "candidates": CANDIDATES}
+
+
+def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "dev.json", LINE, {"content": ["#idiom4#"], "candidates": CANDIDATES[:7]})
+    answers = write_json(tmp_path / "a.json", {f"#idiom{number}#": number for number in range(1, 5)})
+    other = write_lines(tmp_path / "other.json", {"content": ["#idiom5#"], "candidates": CANDIDATES})
+    more = write_json(tmp_path / "b.json", {"#idiom5#": 1})
+    *rows, of_other = values(Chid(), path, answers, other, more)
+    assert [(row["id"], row["answer"], row["group"]) for row in rows] == [
+        ("#idiom1#", 1, f"{path}:1"),
+        ("#idiom2#", 2, f"{path}:1"),
+        ("#idiom3#", 3, f"{path}:1"),
+        ("#idiom4#", 4, f"{path}:2"),
+    ]
+    assert of_other["group"] == f"{other}:1"
+    assert [row["context"] for row in rows] == ["甲____乙……丙", "甲……乙____丙", "____", "____"]
+    for row in rows:
+        assert row["context"][slice(*row["blank"])] == BLANK
+        assert "idiom" not in row["context"]
+    assert [len(row["options"]) for row in rows] == [10, 10, 10, 7]
+
+
+def test_answers_and_blanks_must_belong_together(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "dev.json", LINE, {"content": ["x"], "candidates": CANDIDATES}, {"content": "x"})
+    answers = write_json(tmp_path / "a.json", {"#idiom1#": 0, "#idiom2#": 0, "#idiom9#": 0})
+    one, two, *bad = read(Chid(), path, answers)
+    assert isinstance(one, Row)
+    assert isinstance(two, Row)
+    assert [(str(row.place), row.reason[:16]) for row in bad if isinstance(row, BadRow)] == [
+        (f"{path}:1, #idiom3#", "no answer for th"),
+        (f"{path}:2", "a passage withou"),
+        (f"{path}:3", "no list 'content"),
+        (f"{answers}, #idiom9#", "an answer for a "),
+    ]
+    with pytest.raises(InputError, match=r"dev\.json: has no file of answers"):
+        read(Chid(), path)
+    with pytest.raises(InputError, match="answer file of ChID"):
+        read(Chid(), path, write_json(tmp_path / "b.json", []))
