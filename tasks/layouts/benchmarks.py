@@ -1,4 +1,4 @@
-"""JSON files of benchmarks with a form of their own: SQuAD (also CMRC 2018, DRCD, DuReader-robust), DuReader and CLUE."""
+"""JSON files of benchmarks in a form of their own: SQuAD (also CMRC 2018, DRCD, DuReader-robust), DuReader and CLUE."""
 
 from __future__ import annotations
 

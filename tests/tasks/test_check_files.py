@@ -20,12 +20,6 @@ def test_every_split_that_is_there_is_counted(tmp_path: Path) -> None:
     assert call(main, "rte", "--data", str(tmp_path)).stdout.splitlines() == done.stdout.splitlines()[1:]
 
 
-def test_bad_rows_can_be_skipped(tmp_path: Path) -> None:
-    path = write(tmp_path / "train.tsv", "sentence\tlabel\nfine\tgood\nfine\t1\n")
-    skipped = call(main, "sst2", "--data", str(tmp_path), "--on_bad_row", "skip").stdout.splitlines()
-    assert skipped[2].strip().startswith(f"{path}:2: the label 'good'")
-
-
 def test_a_bad_task_does_not_stop_the_others(tmp_path: Path) -> None:
     header = "index\tsentence1\tsentence2\tlabel\n"
     bad = [

@@ -6,12 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tasks.list import main
 from tasks.registry import TASKS
 from tests.support.commands import ROOT, assert_one_line_error, call, shell
-from tests.support.further_cases import only
 from tests.support.task_files import write
 
 
@@ -50,12 +47,6 @@ def test_the_launcher_passes_options_to_the_list(tmp_path: Path) -> None:
     expected = call(main, "--data", str(tmp_path)).stdout
     assert launch("--list", DATA=str(tmp_path)).stdout == expected != call(main).stdout
     assert_one_line_error(launch("--list", "--data", str(tmp_path / "typo")), f"--data: {tmp_path / 'typo'}: ")
-
-
-@pytest.mark.parametrize("processes", only(["1"], ["1", "2"]))
-def test_the_launcher_gives_the_most_similar_name_for_an_unknown_task(tmp_path: Path, processes: str) -> None:
-    done = launch("colla", str(tmp_path), DATA=str(tmp_path), NPROC=processes, LOG_DIR=str(tmp_path / "log"))
-    assert_one_line_error(done, "no task 'colla'; did you mean cola?")
 
 
 def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path) -> None:

@@ -121,18 +121,6 @@ def test_a_source_may_have_a_layout_of_its_own(tmp_path: Path) -> None:
     assert (example.text_a, example.gold) == ("x", "1")
 
 
-def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
-    write(tmp_path / "one.tsv", GOOD)
-    with pytest.raises(InputError, match=f"^{tmp_path}: no files of the split 'train'") as error:
-        load(TASK, tmp_path)
-    for looked_for in ("train.tsv, or one.tsv and two.tsv", "Pairs, glue/Pairs", f"{tmp_path / 'two.tsv'} is missing"):
-        assert looked_for in str(error.value)
-    with pytest.raises(InputError, match=f"{tmp_path / 'nowhere'}: no such folder"):
-        load(TASK, tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"'tets'.* did you mean test\?"):
-        load(TASK, tmp_path, "tets")
-
-
 def test_the_order_of_labels_that_are_equal_as_numbers_is_that_of_texts(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\n" + "".join(f"x\t{label}\n" for label in ("001", "1", "2", "01")))
     assert with_labels(OPEN, tmp_path).labels == ("001", "01", "1", "2")

@@ -38,16 +38,6 @@ def test_an_epoch_has_each_sample_once_in_batches_of_almost_equal_size(count: in
     assert len(batches) == epoch_steps(count, batch_size) == int(np.ceil(count / batch_size))
 
 
-def test_epochs_and_seeds_differ_and_are_repeatable() -> None:
-    lengths = lengths_of(300)
-
-    def joined(seed: int, epoch: int) -> tuple[int, ...]:
-        return tuple(np.concatenate(epoch_batches(lengths, 8, 2, seed, epoch)))
-
-    assert joined(1, 0) == joined(1, 0)
-    assert len({joined(1, 0), joined(1, 1), joined(2, 0)}) == 3
-
-
 def test_a_pool_of_one_batch_draws_samples_regardless_of_their_length() -> None:
     lengths = lengths_of(100)
     drawn, of_other_lengths = (epoch_batches(given, 8, 1, SEED, 0) for given in (lengths, -lengths))

@@ -46,11 +46,6 @@ def labelled(*labels: str) -> list[Example]:
     return [SentenceExample(str(i), "a", None, label, PLACE) for i, label in enumerate(labels)]
 
 
-def tagged(*types: str) -> list[Example]:
-    tokens, tags = ("a",), ("O",)
-    return [TaggingExample(str(i), tokens, " ", tags, (Entity(kind, 0, 1),), PLACE) for i, kind in enumerate(types)]
-
-
 def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
     features = MagicMock(counts={"cut": 2})
     features.__len__.return_value = features.inputs.__len__.return_value = 2
@@ -65,13 +60,6 @@ def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
 def test_labels_that_no_training_example_has_are_counted() -> None:
     lines = unseen_labels(CLASSES, [split("dev", labelled("0", "2", "2"))], split("train", labelled("0", "1")))
     assert lines == ["dev: 2 examples with the label '2', which no training example has"]
-
-
-def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
-    splits = [split("dev", tagged("PER", "LOC")), split("test", tagged("ORG", "PER"))]
-    assert unseen_labels(TAGS, splits, split("train", tagged("PER", "LOC"))) == [
-        "test: 1 example with an entity 'ORG', which no training example has"
-    ]
 
 
 def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_path: Path) -> None:
