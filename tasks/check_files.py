@@ -46,7 +46,7 @@ def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
 def main() -> None:
     parser = OneLineParser(description="Read the files of tasks and count rows.")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="names, or .yaml files (default: all that are there)")
-    add_data_option(parser, is_required=True)
+    add_data_option(parser)
     add_bad_row_option(parser)
     arguments = parser.parse_args()
     names = arguments.tasks or [name for name, task in TASKS.items() if available_splits(task, arguments.data)]

@@ -1,7 +1,7 @@
-"""List the tasks of the registry: `ernie-gram tasks [--data FOLDER]`.
+"""List the tasks of the registry: `ernie-gram tasks`.
 
 Below each task are its files: commas separate the splits, `|` separates alternatives, of which the first that exists is
-read, and `+` joins files that are read together. With a folder of official files, it also shows which splits exist.
+read, and `+` joins files that are read together.
 """
 
 from __future__ import annotations
@@ -11,29 +11,22 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("tasks.list")
 
-from pathlib import Path
 from textwrap import TextWrapper
 
-from reader.errors import InputError, OneLineParser
-from tasks.files.official import add_data_option, available_splits
+from reader.errors import OneLineParser
 from tasks.registry import TASKS
 
-HEAD = ("task", "title", "kind", "language", "metric")
-FILES, FOUND = "files", "found"
+HEAD = ("task", "title", "kind", "language", "metric", "files")
 WIDTH, INDENT = 120, "    "
 
 
-def table(data: Path | None) -> list[tuple[str, ...]]:
-    """Return a head and a row of cells for each task. The last cell has the names of the files.
-
-    With a folder, the cell before it has the splits whose files are in the folder.
-    """
-    rows: list[tuple[str, ...]] = [(*HEAD, *([FOUND] if data else []), FILES)]
+def table() -> list[tuple[str, ...]]:
+    """Return a head and a row of cells for each task. The last cell has the names of the files."""
+    rows: list[tuple[str, ...]] = [HEAD]
     for task in TASKS.values():
-        found = [" ".join(available_splits(task, data)) or "-"] if data else []
         splits = ([" + ".join(source.files) for source in split.sources] for split in task.splits.values())
         names = ", ".join(" | ".join(alternatives) for alternatives in splits)
-        rows.append((task.name, task.title, task.kind, task.language, task.metric, *found, names))
+        rows.append((task.name, task.title, task.kind, task.language, task.metric, names))
     return rows
 
 
@@ -49,9 +42,5 @@ def as_text(rows: list[tuple[str, ...]]) -> str:
 
 
 def main() -> None:
-    parser = OneLineParser(description="List the tasks, their metrics and files.")
-    add_data_option(parser)
-    data = parser.parse_args().data
-    if data and not data.is_dir():
-        raise InputError(f"--data: {data}: no such folder; give the folder with the files of the tasks")
-    print(as_text(table(data)))
+    OneLineParser(description="List the tasks, their metrics and files.").parse_args()
+    print(as_text(table()))

@@ -45,7 +45,7 @@ def main() -> None:
     )
     parser.add_argument("task", metavar="TASK", help="name, or .yaml file")
     parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="file to score")
-    add_data_option(parser, is_required=True)
+    add_data_option(parser)
     parser.add_argument("--split", help="a split with labels (default: the first dev split)")
     parser.add_argument("--metric", help="another metric of the task's kind (default: the task's)")
     add_bad_row_option(parser)

@@ -96,11 +96,10 @@ def available_splits(task: Task, folder: Path) -> list[str]:
     return [split for split in task.splits if is_there(split)]
 
 
-def add_data_option(parser: argparse.ArgumentParser, is_required: bool = False) -> None:
-    """Add --data. Its default is the environment variable DATA; if `is_required`, one of them must be given."""
+def add_data_option(parser: argparse.ArgumentParser) -> None:
+    """Add --data, which must be given unless the environment variable DATA is set."""
     folder = data_folder()
-    required = is_required and folder is None
-    parser.add_argument("--data", type=Path, default=folder, required=required, metavar="FOLDER", help=MEANING)
+    parser.add_argument("--data", type=Path, default=folder, required=folder is None, metavar="FOLDER", help=MEANING)
 
 
 def add_bad_row_option(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import paddle
 
@@ -22,7 +21,7 @@ from reader.batches.fields import Batch
 from reader.batches.sampler import accumulation_steps
 from reader.system.atomic_files import write_atomically
 from tasks.files.submissions import form_of
-from tasks.kinds.base import Kind, Predictions
+from tasks.kinds.base import Predictions
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
 from tasks.training.batches import rank_batches, training_batches
@@ -67,7 +66,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         network=network,
         batch_size=config.optimizer.batch_size,
         batches=batches,
-        evaluators=(TaskEvaluator(run.kind, predictor, run.dev, run.metric),) if run.dev else (),
+        evaluators=(partial(evaluate, predictor, run.dev, run.metric),) if run.dev else (),
         # Before the first step, the output layer is random.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
@@ -105,22 +104,16 @@ def rate_scale(name: str, num_layers: int, decay: float) -> float:
     return decay ** (num_layers + 1) if is_embedding else 1.0
 
 
-class TaskEvaluator:
-    """Scores the dev splits of a task (see training.job.Evaluator)."""
-
-    def __init__(self, kind: Kind[Any, Any], predictor: Predictor, splits: Sequence[SplitData], metric: str) -> None:
-        """`metric` on the first split is called "score"; the others are called SPLIT_METRIC."""
-        self._kind, self._predictor, self._splits, self._metric = kind, predictor, splits, metric
-
-    def __call__(self, executor: paddle.static.Executor, world: World) -> Scores:
-        """Return the headline scores of all splits."""
-        metrics: Scores = {}
-        main = METRICS[self._kind.task.metric].main
-        for split, predictions in self._predictor.predict(executor, self._splits, world):
-            scores = headline(self._kind.evaluate(predictions), self._metric, main)
-            metrics |= {f"{split.name}_{name}": value for name, value in scores.items()}
-        chosen = metrics.pop(f"{self._splits[0].name}_{self._metric}")
-        return {SCORE: chosen, **metrics}
+def evaluate(
+    predictor: Predictor, splits: Sequence[SplitData], metric: str, executor: paddle.static.Executor, world: World
+) -> Scores:
+    """Return the headline scores of some splits: `metric` of the first one as "score", the others as SPLIT_METRIC."""
+    scores: Scores = {}
+    for split, predictions in predictor.predict(executor, splits, world):
+        main = METRICS[predictions.task.metric].main
+        found = headline(predictor.kind.evaluate(predictions), metric, main)
+        scores |= {f"{split.name}_{name}": value for name, value in found.items()}
+    return {SCORE: scores.pop(f"{splits[0].name}_{metric}"), **scores}
 
 
 def headline(scores: Scores, chosen: str, main: str) -> Scores:

@@ -139,14 +139,14 @@ class Predictor:
     """Computes the scores of a network with the parameters of the current scope."""
 
     def __init__(self, network: TaskNetwork, batch_size: int, precision: str = "float32") -> None:
-        self._network, self._batch_size, self._precision = network, batch_size, precision
+        self.kind, self._network, self._batch_size, self._precision = network.kind, network, batch_size, precision
         self._program: Program | None = None  # built at the first use
 
     def scores(self, executor: paddle.static.Executor, features: Features, world: World) -> Float32s:
         """Return the scores of all units of some features, see `batch_scores`."""
         program = self._program = self._program or build_prediction(self._network, self._precision)
         run = partial(program.run, executor)
-        return batch_scores(executor, run, features, self._network.kind.width, self._batch_size, world)
+        return batch_scores(executor, run, features, self.kind.width, self._batch_size, world)
 
     def predict(
         self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World
@@ -155,7 +155,7 @@ class Predictor:
 
         A threshold for "no answer" that is not set is chosen on the first split, and used on all of them.
         """
-        kind = self._network.kind
+        kind = self.kind
         for split in splits:
             predictions = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
             kind = kind.with_null_threshold(predictions.null_threshold)

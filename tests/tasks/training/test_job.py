@@ -155,7 +155,7 @@ def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.Mon
 def test_the_score_of_a_type_must_be_one_of_the_first_dev_split_and_may_lack_in_others(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.training.job import TaskEvaluator, headline
+    from tasks.training.job import evaluate, headline
     from tasks.training.network import Predictor
 
     task = replace(TASKS["conll2003"], labels=("LOC", "PER"), metric=metric)
@@ -180,7 +180,7 @@ def test_the_score_of_a_type_must_be_one_of_the_first_dev_split_and_may_lack_in_
         with pytest.raises(InputError, match=f"^evaluation.metric: '{name}'"):
             chosen(name)
     network: Any = SimpleNamespace(kind=kind)
-    found = TaskEvaluator(kind, Predictor(network, 4), (dev, other), chosen("PER_f1"))(WORLD, WORLD)
+    found = evaluate(Predictor(network, 4), (dev, other), chosen("PER_f1"), WORLD, WORLD)
     assert found["score"] == 0
     assert [name for name in found if name.startswith("other_")] == ["other_f1"]
     assert headline({"f1": 1.0, "tokens": 2, "PER_f1": 0.5}, "PER_f1", "f1") == {"PER_f1": 0.5, "f1": 1.0}
