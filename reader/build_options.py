@@ -15,7 +15,7 @@ from reader.system.processes import available_cores
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
-from reader.tokenization.chinese_segmentation import SEGMENTERS
+from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 

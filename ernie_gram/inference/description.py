@@ -54,7 +54,7 @@ class TextSettings:
         max_tokens: maximum number of tokens of a sequence, [CLS] and [SEP] included.
         vocabulary: name of the vocabulary file in the folder.
         lowercase: whether text is first converted to lower case and stripped of accents.
-        segmenter: how Han characters are split into words (see chinese_segmentation.py).
+        segmenter: how Han characters are split into words (see basic_tokenizer.py).
     """
 
     max_tokens: int

@@ -47,7 +47,7 @@ class UnitCutter:
 
         Args:
             lexicon: the n-grams that become units, made with this vocabulary; with None, every unit is a token.
-            segmenter: how Han characters are split into words (see chinese_segmentation.py); "" means the segmenter
+            segmenter: how Han characters are split into words (see basic_tokenizer.py); "" means the segmenter
                 of the lexicon (see `segmenter_of`).
             max_words: number of words to remember, besides those of the lexicon.
         """

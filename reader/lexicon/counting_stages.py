@@ -105,7 +105,7 @@ def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentW
     Raises InputError for an invalid record, and UnicodeDecodeError for text that is not UTF-8.
 
     Args:
-        lowercase, segmenter: how text is split (see word_index.py and chinese_segmentation.py).
+        lowercase, segmenter: how text is split (see word_index.py and basic_tokenizer.py).
     """
     index = WordIndex(lowercase, segmenter)
     stream = index.encode(segment.text())

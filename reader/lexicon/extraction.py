@@ -42,7 +42,7 @@ class Settings:
     """What to count.
 
     Attributes:
-        lowercase, segmenter: how text is split into words (see word_index.py and chinese_segmentation.py).
+        lowercase, segmenter: how text is split into words (see word_index.py and basic_tokenizer.py).
         top: order l -> k_l, the number of l-grams to keep; order 1 means words of several Han characters, by count.
         min_count: l-grams that occur less often are left out; the best k_l are chosen from all others.
     """

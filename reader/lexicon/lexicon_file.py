@@ -23,7 +23,7 @@ from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import sha256_of, write_atomically
 from reader.system.untrusted_text import json_value, limited_text
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
-from reader.tokenization.chinese_segmentation import SEGMENTERS
+from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 HEADER = "ngram\tcount\tt"
@@ -85,8 +85,8 @@ class LexiconInfo:
 
     Attributes:
         vocabulary: fingerprint of the vocabulary whose rules split the text into words.
-        han: the segmenter for words of Han characters (see chinese_segmentation.py).
-        text: digest of the counted text (see digest.py).
+        han: the segmenter for words of Han characters (see basic_tokenizer.py).
+        text: digest of the counted text (see text_files.py).
         totals: order l -> N_l.
         top: order l -> k_l as requested.
         max_ngram_tokens: n-grams of more sub-word tokens are left out; so are n-grams of a single token.
@@ -255,7 +255,7 @@ def spell(ngrams: NGrams, table: PieceTable, unknown: int) -> tuple[Int32s, Int6
 
 
 def segmenter_of(lexicon: Lexicon | None) -> str:
-    """Return the lexicon's segmenter (see chinese_segmentation.py), or "char" (Han characters as words) for None."""
+    """Return the lexicon's segmenter (see basic_tokenizer.py), or "char" (Han characters as words) for None."""
     return lexicon.info.han if lexicon else "char"
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from reader.errors import InputError, counted, located, print_note
 from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, info_path, parse_row, spell
 from reader.system.atomic_files import sha256_of
-from reader.tokenization.basic_tokenizer import split_words
-from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.basic_tokenizer import segmenter, split_words
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 

@@ -96,8 +96,8 @@ class SparkEngine:
             raise no_text_error(self._text.paths)
         self.num_segments = sum(summary.num_segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
-        block_digests = (digests for summary in summaries for digests in summary.block_digests)
-        return self._totals, digest_of(paths, self._text.text_field, block_digests)
+        file_digests = (digest for summary in summaries for digest in summary.file_digests)
+        return self._totals, digest_of(paths, self._text.text_field, file_digests)
 
     def sample(self) -> list[SegmentWords]:
         num_partitions = self._segments.getNumPartitions()
@@ -138,9 +138,9 @@ def _paths_as_given(paths: list[Path]) -> Iterator[None]:
 
 
 class _GroupSummary(NamedTuple):
-    """Results of reading a group of files: block digests (see TextFiles.block_digests), and N_l, int64 [MAX_ORDER]."""
+    """Results of reading a group of files: TextFiles.file_digests, and N_l, int64 [MAX_ORDER]."""
 
-    block_digests: list[bytes]
+    file_digests: list[bytes]
     num_segments: int
     is_blank: bool
     totals: Int64s
@@ -160,7 +160,7 @@ def _split_files(
         totals += words.totals
         num_segments += 1
         yield words
-    yield _GroupSummary(text.block_digests, num_segments, is_blank, totals)
+    yield _GroupSummary(text.file_digests, num_segments, is_blank, totals)
 
 
 def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:

@@ -14,17 +14,19 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 from reader.errors import InputError, SystemRefusedError
 from reader.system.untrusted_text import json_value
-from reader.text.digest import BlockDigests, file_digest, text_digest
 
 CHUNK_BYTES = 1 << 22
 ASSUMED_COMPRESSION_RATIO = 3  # approximate size of a text divided by the size of its compressed file
 
 Result = TypeVar("Result")
+_digest = partial(blake2b, digest_size=32)
 
 
 def value_at(record: Any, key: str, default: Any = None) -> Any:
@@ -163,10 +165,16 @@ def text_size(path: Path) -> int:
     return path.stat().st_size * (ASSUMED_COMPRESSION_RATIO if is_compressed(path) else 1)
 
 
-def digest_of(paths: list[Path], text_field: str, block_digests: Iterable[bytes]) -> str:
-    """Return the digest of a text; `block_digests` has the digests of the blocks of each file (see digest.py)."""
-    formats = (f"jsonl {text_field}" if is_jsonl(path) else "txt" for path in paths)
-    return text_digest(map(file_digest, formats, block_digests))
+def digest_of(paths: list[Path], text_field: str, file_digests: Iterable[bytes]) -> str:
+    """Return the digest of a text, in hexadecimal: of the format and the digest of each file (TextFiles.file_digests).
+
+    BLAKE2b takes three fifths of the time of SHA-256.
+    """
+    digest = _digest()
+    for path, content in zip(paths, file_digests, strict=True):
+        digest.update(f"jsonl {text_field}".encode() if is_jsonl(path) else b"txt")
+        digest.update(b"\xff" + content)  # no byte of UTF-8
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -199,7 +207,7 @@ class TextFiles:
     Attributes:
         size: the number of bytes on disk; position: how many of them have been read (for progress bars).
         text_size: the number of bytes of text; an estimate if a file is compressed.
-        block_digests: for each file that has been read to its end, the digests of its blocks after decompression.
+        file_digests: for each file that has been read to its end, the 32-byte BLAKE2b of its content, decompressed.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
@@ -211,7 +219,7 @@ class TextFiles:
                 self._stats.append(path.stat())
         self.size = sum(stat.st_size for stat in self._stats)
         self.text_size = sum(map(text_size, paths))
-        self.block_digests: list[bytes] = []
+        self.file_digests: list[bytes] = []
         self._finished_bytes = 0
         self._current: IO[bytes] | None = None
 
@@ -222,7 +230,7 @@ class TextFiles:
     @property
     def digest(self) -> str:
         """The digest of the text, once all of it has been read."""
-        return digest_of(self.paths, self.text_field, self.block_digests)
+        return digest_of(self.paths, self.text_field, self.file_digests)
 
     def segments(self, segment_bytes: int) -> Iterator[Segment]:
         """Yield the text in segments of whole lines and about `segment_bytes` bytes.
@@ -267,7 +275,7 @@ class TextFiles:
 
         Only a line feed ends a line. Raises InputError unless the file is as it was `before`.
         """
-        digests = BlockDigests()
+        digest = _digest()
         if is_compressed(path) and not before.st_size:
             raise InputError(f"{path}: damaged or cut short: a compressed file is never empty")
         try:
@@ -275,7 +283,7 @@ class TextFiles:
                 file = gzip.GzipFile(fileobj=self._current) if is_compressed(path) else self._current
                 unfinished_line: list[bytes] = []
                 while chunk := file.read(min(max_bytes, CHUNK_BYTES)):
-                    digests.update(chunk)
+                    digest.update(chunk)
                     end = chunk.rfind(b"\n") + 1
                     if end:
                         yield b"".join([*unfinished_line, chunk[:end]]), False
@@ -287,7 +295,7 @@ class TextFiles:
                 yield b"".join(unfinished_line), True
         finally:
             self._current = None
-        self.block_digests.append(digests.finish())
+        self.file_digests.append(digest.digest())
         self._finished_bytes += before.st_size
 
 

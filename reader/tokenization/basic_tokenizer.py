@@ -1,6 +1,7 @@
 """Split text into words by the rules of BERT's basic tokenizer, which upstream ERNIE also uses.
 
-White space separates words. Every Han character and every punctuation mark is a separate word. For an uncased
+White space separates words. Every Han character and every punctuation mark is a separate word;
+a segmenter may form words of consecutive Han characters instead, and has no influence on other text. For an uncased
 vocabulary, text is converted to lower case and accents are removed. The vocabulary then splits each word into tokens
 (see vocabulary.py).
 
@@ -30,6 +31,11 @@ _HAN_RANGES = (
     (0x2F800, 0x2FA1F),
 )
 
+# The available segmenters. The last two need no dictionary.
+SEGMENTERS = ("jieba", "char", "space")
+
+CutFunction = Callable[[str], list[str]]
+
 
 def is_han(character: str) -> bool:
     code = ord(character)
@@ -54,12 +60,31 @@ def fold(text: str) -> str:
     return "".join(character for character in folded if unicodedata.category(character) != "Mn")
 
 
-def split_words(text: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list) -> list[str]:
+def segmenter(name: str) -> CutFunction:
+    """Return the function that splits a run of Han characters into words.
+
+    jieba: by jieba's rules and dictionary, with the library rjieba. Its words are those of jieba, unless two
+        alternatives are equally probable, or a character is outside of the Basic Multilingual Plane.
+    char: every character is a word.
+    space: every run is a word, for text whose words are already separated by spaces.
+    """
+    if name == "char":
+        return list
+    if name == "space":
+        return lambda run: [run]
+    # Imported here because its dictionary loads slowly, and most text does not need it.
+    import rjieba
+
+    cut: CutFunction = rjieba.cut
+    return cut
+
+
+def split_words(text: str, lowercase: bool, cut_han: CutFunction = list) -> list[str]:
     """Return the words of a text, as split by BERT's basic tokenizer. See `split_run` for `cut_han`."""
     return [word for run in text.translate(_NOT_SPACE).split() for word in split_run(run, lowercase, cut_han)]
 
 
-def split_run(run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list) -> list[str]:
+def split_run(run: str, lowercase: bool, cut_han: CutFunction = list) -> list[str]:
     """Return the words of a text that contains no white space.
 
     `cut_han` splits a sequence of consecutive Han characters into words; by default, each character is a word.
@@ -100,9 +125,7 @@ class WordSpan(NamedTuple):
     ends: list[int]
 
 
-def split_run_with_spans(
-    run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list, offset: int = 0
-) -> list[WordSpan]:
+def split_run_with_spans(run: str, lowercase: bool, cut_han: CutFunction = list, offset: int = 0) -> list[WordSpan]:
     """Return the words of a text that contains no white space: those of `split_run`, with their spans.
 
     Dropped characters belong to no span. Accents that folding removes belong to the span of the character before them,

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from reader.errors import InputError
-from reader.tokenization.basic_tokenizer import split_words
-from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.basic_tokenizer import segmenter, split_words
 from reader.tokenization.vocabulary import (
     CLS,
     MASK,
@@ -121,7 +120,7 @@ class SentencePieceVocabulary(Vocabulary):
 def train_sentencepiece(lines: Iterable[str], size: int, lowercase: bool, han: str = "char") -> SentencePieceVocabulary:
     """Train a unigram model of at most `size` tokens on lines of text. The same text always gives the same model.
 
-    `han` is the name of the segmenter that splits Han characters into words (see chinese_segmentation.py). No piece is
+    `han` is the name of the segmenter that splits Han characters into words (see basic_tokenizer.py). No piece is
     longer than a word. Raises InputError if `size` is too small for the special tokens and the alphabet, or if the text
     has no words.
     """

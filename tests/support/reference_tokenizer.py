@@ -6,11 +6,9 @@ import unicodedata
 from itertools import pairwise
 
 from reader.corpus.units import UnitCutter
-from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han
-from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han, segmenter
 from reader.tokenization.sentencepiece import SentencePieceVocabulary
-from reader.tokenization.text_pieces import WHITE_SPACE
-from reader.tokenization.tokenizer import Encoding
+from reader.tokenization.tokenizer import WHITE_SPACE, Encoding
 from reader.tokenization.vocabulary import Vocabulary
 
 # A token of the reference: ID, start, end, word.

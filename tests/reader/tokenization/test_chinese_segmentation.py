@@ -16,7 +16,8 @@ import pytest
 
 from reader.system.processes import signal_at_parent_death
 from reader.tables.string_table import unpack_strings
-from reader.tokenization.chinese_segmentation import cut_runs, segmenter
+from reader.tokenization.basic_tokenizer import segmenter
+from reader.tokenization.word_index import cut_runs
 
 jieba.setLogLevel(logging.WARNING)
 

@@ -18,8 +18,7 @@ from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter, UnitNames
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
-from reader.tokenization.basic_tokenizer import split_words
-from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.basic_tokenizer import segmenter, split_words
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary

@@ -12,11 +12,10 @@ import pytest
 
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
-from reader.tokenization import text_pieces, tokenizer
+from reader.tokenization import tokenizer
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.text_pieces import WHITE_SPACE, TextPieces
-from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.tokenizer import WHITE_SPACE, TextPieces, Tokenizer
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -104,7 +103,7 @@ def test_the_bytes_of_a_character_share_its_span() -> None:
 def test_the_constants_of_the_pattern_agree_with_the_basic_tokenizer() -> None:
     every = [*map(chr, range(sys.maxunicode + 1))]
     assert {c for c in every if c.isspace() and not is_dropped(c)} | set("\t\n\r") == set(WHITE_SPACE)
-    common = re.findall(f"[{text_pieces.COMMON_HAN}]", "".join(every))
+    common = re.findall(f"[{tokenizer.COMMON_HAN}]", "".join(every))
     assert len(common) > 27_000
     assert all(is_han(c) and not is_dropped(c) and fold(c) == c for c in common)
 
@@ -151,7 +150,7 @@ def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: 
     texts = random_texts(200, ALPHABET)
     expected = [tokens_of(Tokenizer(vocabulary).encode(text)) for text in texts]
     monkeypatch.setattr(tokenizer, "MAX_GROUP_CHARACTERS", 64)
-    monkeypatch.setattr(text_pieces, "MAX_CACHED_CHARACTERS", 500)
+    monkeypatch.setattr(tokenizer, "MAX_CACHED_CHARACTERS", 500)
     shared = Tokenizer(vocabulary)
     assert [tokens_of(encoding) for encoding in shared.encode_batch(texts)] == expected
     assert [tokens_of(encoding) for encoding in shared.encode_batch(texts)] == expected
@@ -163,7 +162,7 @@ def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: 
 
 
 def test_the_cache_of_pieces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_pieces, "MAX_CACHED_CHARACTERS", 100)
+    monkeypatch.setattr(tokenizer, "MAX_CACHED_CHARACTERS", 100)
     pieces = TextPieces(all_characters_vocabulary(True), "char")
     held = []
     for i in range(200):

@@ -10,8 +10,7 @@ import pytest
 
 from reader.tables.string_table import empty_table, find_or_add_strings, find_strings, list_strings, pack_strings
 from reader.tokenization import word_index
-from reader.tokenization.basic_tokenizer import split_words
-from reader.tokenization.chinese_segmentation import SEGMENTERS, segmenter
+from reader.tokenization.basic_tokenizer import SEGMENTERS, segmenter, split_words
 from reader.tokenization.word_index import WordIndex
 from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 
