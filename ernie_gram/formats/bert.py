@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.bert_tokenizer import TOKENIZER_SETTINGS, read_tokenizer
 from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, from_ours
@@ -25,7 +24,9 @@ from ernie_gram.formats.parameters import (
 )
 from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.vocabularies import (
+    TOKENIZER_SETTINGS,
     assembled,
+    read_tokenizer,
     tokenizer_settings,
     vocabulary_obstacles,
     write_vocabulary,
@@ -34,10 +35,10 @@ from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 NAME = "bert"
-CONFIG, OLD_CONFIG = "config.json", "bert_config.json"
+CONFIG, OLD_CONFIG = "config.json", "bert_config.json"  # the second one in folders of 2019
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-LOOKS_FOR = f"{CONFIG} with model_type bert, or {OLD_CONFIG}"
+LOOKS_FOR = f"{CONFIG} with model_type bert"
 MODEL_TYPES = ("bert", "ernie")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
@@ -46,20 +47,16 @@ SEGMENTS_KEY = "use_sentence_embedding"
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has the settings of a BERT; raises InputError if config.json is damaged."""
-    path = config_file(folder)
+    path, old = folder / CONFIG, folder / OLD_CONFIG
+    if old.is_file() and not path.is_file():
+        raise InputError(f'{old}: an old name; call it {CONFIG}, and add the key "model_type" with the value "bert"')
     settings = read_json(path) if path.is_file() else {}
-    return _is_bert(settings, path.name) and not is_paddlenlps(folder, settings)
-
-
-def config_file(folder: Path) -> Path:
-    """Return the path of config.json, or of bert_config.json, as Google and old PyTorch tools named it."""
-    old = folder / OLD_CONFIG
-    return old if old.is_file() and not (folder / CONFIG).is_file() else folder / CONFIG
+    return _is_bert(settings) and not is_paddlenlps(folder, settings)
 
 
 def read(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    source, settings = str(config_file(folder)), read_json(config_file(folder))
+    source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
     adds_task = flag(settings, "use_task_id", False, source)
     refuse_other_models({**settings, "use_task_id": False}, source)
@@ -106,11 +103,11 @@ def write(model: Model, folder: Path, name: str) -> None:
     write_vocabulary(model.vocabulary, folder)
 
 
-def _is_bert(settings: dict[str, Any], name: str) -> bool:
-    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`, or nothing."""
+def _is_bert(settings: dict[str, Any]) -> bool:
+    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`."""
     if "model_type" in settings:
         return settings["model_type"] in MODEL_TYPES
-    classes = settings.get("architectures", ["Bert"] if name == OLD_CONFIG else None)
+    classes = settings.get("architectures")
     return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
+from ernie_gram.formats import bert, ours, paddlenlp, upstream
 from ernie_gram.formats.model import Model, Obstacle
 from ernie_gram.formats.paddlenlp import PDPARAMS
 from reader.errors import InputError
@@ -14,7 +13,7 @@ from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.system.untrusted_text import read_json
 
-FORMATS = (run_checkpoint.FORMAT, ours.FORMAT, upstream.STATIC, upstream.DYGRAPH, bert.FORMAT, paddlenlp.FORMAT)
+FORMATS = (ours.RUN, ours.FORMAT, upstream.STATIC, upstream.DYGRAPH, bert.FORMAT, paddlenlp.FORMAT)
 WRITTEN = tuple(each for each in FORMATS if each.write is not None)
 WRITTEN_NAMES = tuple(each.name for each in WRITTEN)
 
@@ -26,9 +25,8 @@ def read_model(path: Path) -> Model:
     do not fit together.
     """
     if not path.is_dir():
-        raise InputError(
-            f"{path}: {'is a file, not a folder' if path.exists() else f'no such folder{_hub_hint(path)}'}"
-        )
+        advice = "give the folder of a model; `hf download NAME --local-dir FOLDER` makes one of a model on a hub"
+        raise InputError(f"{path}: {'is a file' if path.exists() else 'no such folder'}; {advice}")
     index = next(path.glob("*.index.json"), None)
     if index is not None and not any((path / name).is_file() for name in (*bert.WEIGHTS, PDPARAMS)):
         raise InputError(
@@ -50,16 +48,6 @@ def read_model(path: Path) -> Model:
             f"{'; '.join(f'{each.name} ({each.looks_for})' for each in found)}; keep the files of one"
         )
     return found[0].read(path)
-
-
-def _hub_hint(path: Path) -> str:
-    """Return how to get the folder of a model whose name on a hub may have been given in place of a folder; or ""."""
-    if not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", str(path)) or (path.parent.name and path.parent.exists()):
-        return ""
-    return (
-        f"; if this is a model on the Hugging Face hub, `hf download {path} --local-dir FOLDER` (pip install "
-        "huggingface_hub) writes its files; then give FOLDER"
-    )
 
 
 def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:

@@ -1,18 +1,50 @@
-"""Read and write the vocabulary in a model folder, and combine it with a model of another project."""
+"""Read and write the vocabulary in a model folder, and combine it with a model of another project.
+
+For a BERT, notes say where our tokenizer gives other token IDs than transformers (tried: 4.57 and 5.24). What that does
+depends on `tokenizer_class` in tokenizer_config.json. With a general class, it applies tokenizer.json as it is. With
+BERT's class, the default, the rules are those of tokenizer_config.json or else BERT's own, and the normalizer in
+tokenizer.json is ignored (except that version 4 applies one that is not a BertNormalizer itself, such as a Sequence).
+Both versions find added and special tokens in a text, and give each one ID.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ernie_gram.formats.heads import NEVER, token_head_settings
 from ernie_gram.formats.model import Model, Obstacle
-from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded
-from reader.errors import InputError
+from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded, flag
+from reader.errors import InputError, quoted
 from reader.system.atomic_files import write_atomically
-from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
+from reader.system.untrusted_text import read_json
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, Vocabulary
 from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary, vocabulary_in
-from reader.tokenization.wordpiece import WordPieceVocabulary
+from reader.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceVocabulary
+
+VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+ADDED_TOKENS, SPECIAL_TOKENS_MAP = "added_tokens.json", "special_tokens_map.json"
+MAX_TOKENIZER_BYTES = 100_000_000
+# Tokens that a note lists.
+MAX_LISTED = 5
+MAX_ROWS_PER_TOKEN = 2
+# A tab, a line break or half a character: what was written could not be read back.
+UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
+# Classes with which transformers applies tokenizer.json as it is.
+GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
+NORMALIZER, PRE_TOKENIZER = "BertNormalizer", "BertPreTokenizer"
+# Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
+_NORMALIZER_KEYS = {
+    "lowercase": LOWERCASE,
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+    "clean_text": "clean_text",
+}
+ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: taken as true, as transformers does"
+DIFFER = "token IDs may differ"
 
 
 def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary:
@@ -81,3 +113,133 @@ def check_vocabulary(vocabulary: Vocabulary, num_rows: int, folder: Path) -> Non
             f"{folder / vocabulary.file_name}: {len(vocabulary):,} tokens, but the token embedding has {num_rows:,} "
             "rows; put the vocabulary of this model there"
         )
+
+
+def read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
+    """Return the vocabulary in a folder, and notes on how our tokenizer differs from the folder's.
+
+    Raises InputError if a file is missing or damaged, or if it is the tokenizer of another kind of model.
+    """
+    tokenizer = _json(folder / TOKENIZER, MAX_TOKENIZER_BYTES)
+    settings = _json(folder / TOKENIZER_SETTINGS)
+    source = str(folder / TOKENIZER_SETTINGS)
+    steps = [*_steps(tokenizer.get("normalizer"), "normalizers", NORMALIZER)]
+    is_general = bool(tokenizer) and settings.get("tokenizer_class") in GENERAL_CLASSES
+    rules = _rules(steps)
+    said = rules if is_general else settings
+    lowercase = flag(said, LOWERCASE, not is_general, source)
+    notes = [] if is_general or LOWERCASE in settings or rules.get(LOWERCASE) else [ASSUMED]
+    kind = settings.get("word_tokenizer_type", "basic")
+    if kind != "basic":
+        raise InputError(f"{source}: word_tokenizer_type is {kind!r}; only BERT's own can be read")
+    usual = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "clean_text": True, "do_basic_tokenize": True}
+    notes += [
+        f"the folder's tokenizer: {key} is {said[key]}, but ours works as with {ours}: {DIFFER}"
+        for key, ours in usual.items()
+        if said.get(key) not in (None, ours)
+    ]
+    notes += _other_parts(tokenizer, [name for name, _ in steps])
+    if (folder / VOCABULARY).is_file():
+        vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
+    elif tokenizer:
+        vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
+    else:
+        raise InputError(f"{folder}: has no vocabulary; put the model's {VOCABULARY} or {TOKENIZER} there")
+    return vocabulary, (*notes, *_added_tokens(folder, tokenizer, settings, vocabulary))
+
+
+def _json(path: Path, *limit: int) -> dict[str, Any]:
+    return read_json(path, *limit) if path.is_file() else {}
+
+
+def _steps(part: Any, key: str, usual: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the types and the settings of the normalizers or pre-tokenizers in tokenizer.json, also in a Sequence."""
+    if isinstance(part, dict) and isinstance(part.get(key), list):
+        for each in part[key]:
+            yield from _steps(each, key, usual)
+    elif isinstance(part, dict):
+        # Old files do not name the type.
+        yield str(part.get("type", usual)), part
+
+
+def _rules(steps: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Return what the normalizers in tokenizer.json do, under the keys of tokenizer_config.json."""
+    rules: dict[str, Any] = {}
+    for name, settings in steps:
+        if name == NORMALIZER:
+            rules[LOWERCASE] = True
+            rules |= {new: settings[old] for old, new in _NORMALIZER_KEYS.items() if settings.get(old) is not None}
+        rules |= {"Lowercase": {LOWERCASE: True}, "StripAccents": {"strip_accents": True}}.get(name, {})
+    return rules
+
+
+def _other_parts(tokenizer: dict[str, Any], normalizers: list[str]) -> list[str]:
+    """Return notes on what else in tokenizer.json ours does not do."""
+    words = [name for name, _ in _steps(tokenizer.get("pre_tokenizer"), "pretokenizers", PRE_TOKENIZER)]
+    parts = {"normalizer": (normalizers, NORMALIZER), "pre_tokenizer": (words, PRE_TOKENIZER)}
+    found = [(key, " and ".join(there) or "null", ours) for key, (there, ours) in parts.items() if key in tokenizer]
+    model, key = tokenizer.get("model"), "max_input_chars_per_word"
+    if isinstance(model, dict) and key in model:
+        found.append((key, str(model[key]), str(MAX_WORD_CHARACTERS)))
+    return [
+        f"{TOKENIZER}: {key} is {there}, but ours works as with {ours}: {DIFFER}"
+        for key, there, ours in found
+        if there != ours
+    ]
+
+
+def _contents(tokens: Any) -> Iterator[str]:
+    """Yield the tokens in a text, an object with `content`, or a list or an object of such."""
+    if isinstance(tokens, str):
+        yield tokens
+    elif isinstance(tokens, dict) and "content" in tokens:
+        yield from _contents(tokens["content"])
+    elif isinstance(tokens, (list, dict)):
+        for each in tokens.values() if isinstance(tokens, dict) else tokens:
+            yield from _contents(each)
+
+
+def _added_tokens(
+    folder: Path, tokenizer: dict[str, Any], settings: dict[str, Any], vocabulary: Vocabulary
+) -> Iterator[str]:
+    """Yield notes on tokens that transformers finds in a text before it splits words, and that are not found here."""
+    names = ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder")
+    places = [tokenizer.get("added_tokens"), [*_json(folder / ADDED_TOKENS)], _json(folder / SPECIAL_TOKENS_MAP)]
+    found = {*_contents([*places, *(settings.get(name) for name in names)])} - {*SPECIAL_TOKENS}
+    kept = {token for token in found & {*vocabulary.tokens} if not _is_found(token, vocabulary)}
+    for tokens, what in (
+        (found - {*vocabulary.tokens}, "added tokens, which are not read"),
+        (
+            kept,
+            "special tokens of the vocabulary, each one token in transformers, but cut like other text here",
+        ),
+    ):
+        if listed := sorted(tokens):
+            more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+            yield f"{what}: {', '.join(listed[:MAX_LISTED])}{more}; {DIFFER}"
+
+
+def _is_found(token: str, vocabulary: Vocabulary) -> bool:
+    """Return whether a token of the vocabulary has its own ID in a text."""
+    words = split_words(token, vocabulary.lowercase)
+    return [id_ for word in words for id_ in vocabulary.encode(word)] == [vocabulary.ids[token]]
+
+
+def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> Vocabulary:
+    """Return the vocabulary in the content of tokenizer.json; raises InputError unless it is WordPiece."""
+    model = tokenizer.get("model")
+    ids = model.get("vocab") if isinstance(model, dict) else None
+    # Old files do not name the type.
+    if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece" or not isinstance(ids, dict):
+        raise InputError(f"{source}: not a WordPiece tokenizer; put the model's {VOCABULARY} there")
+    if model.get("continuing_subword_prefix", "##") != "##":
+        raise InputError(f"{source}: continuing_subword_prefix is not ##; only BERT's own can be read")
+    is_number = (type(number) is int and 0 <= number < MAX_ROWS_PER_TOKEN * len(ids) for number in ids.values())
+    if not all(is_number) or len(set(ids.values())) < len(ids):
+        raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
+    if unwritable := next(filter(UNWRITABLE.search, ids), None):
+        raise InputError(f"{source}: the token {quoted(unwritable)} cannot be a line of {VOCABULARY}")
+    # A token that stands twice in vocab.txt has its later ID here, and leaves a hole. No word is spelled with a space.
+    token_of = {number: token for token, number in ids.items()}
+    tokens = [token_of.get(number, f"[unused row {number}]") for number in range(max(token_of, default=-1) + 1)]
+    return WordPieceVocabulary(tokens, lowercase, source)

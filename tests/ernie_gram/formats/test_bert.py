@@ -100,13 +100,11 @@ def test_what_a_wrapper_puts_before_all_names_is_left_out(prefix: str, arrays: A
         read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
 
 
-def test_an_old_bert_config_json_needs_no_model_type(tmp_path: Path) -> None:
+def test_an_old_bert_config_json_is_refused_with_the_cure(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
-    expected = read_model(folder).config
     (folder / "config.json").rename(folder / "bert_config.json")
-    settings = {key: value for key, value in CONFIG.items() if key not in ("model_type", "architectures")}
-    (folder / "bert_config.json").write_text(json.dumps(settings))
-    assert read_model(folder).config == expected
+    with pytest.raises(InputError, match=r"bert_config\.json: .*config\.json.*model_type"):
+        read_model(folder)
 
 
 TASK_TABLE = "bert.embeddings.task_type_embeddings.weight"
