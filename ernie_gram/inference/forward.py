@@ -13,6 +13,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.graph import static_mode
+from ernie_gram.kernels.chains import join_operations
 from ernie_gram.kernels.folding import computed, erase_unread_parameters, fold_parameters
 from ernie_gram.paddle_private import Place, share_memory
 from ernie_gram.training.program import Program
@@ -88,7 +89,10 @@ class Forward:
             check_array(self._parameters, parameter.name, parameter.shape, self._source)
         if isinstance(next(iter(self._parameters.values()), None), paddle.Tensor):
             return
-        folded = fold_parameters(program.main) if self._place.is_cpu_place() else {}
+        folded = {}
+        if self._place.is_cpu_place():
+            folded = fold_parameters(program.main)
+            join_operations(program.main, {value.id for value in program.fetches.values()})
         read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name

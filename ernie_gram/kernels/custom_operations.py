@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
 from ernie_gram.distributed.loading import THREADS
-from ernie_gram.paddle_private import MetaTensor, Value, eager_guard, run_python
+from ernie_gram.paddle_private import MetaTensor, Value, eager_guard, in_memory_of, run_python
 from reader.commands import interrupts_handled_by
 from reader.system.compiled import numba
 
@@ -20,17 +23,68 @@ from reader.system.compiled import numba
 _raised: list[BaseException] = []
 
 
+Shape = Sequence[int]
+
+
+class Shaped(Protocol):
+    """A result of an operation; see `Result`."""
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def in_place(self) -> bool: ...
+
+    def shape(self, shapes: Sequence[Shape | None]) -> list[int]: ...
+
+
 class Result(NamedTuple):
     """A result of an operation.
 
     Attributes:
         like: number of the input whose shape it has, or only the axes `axes` of it; the size of the last one is `last`.
+        in_place: whether it takes the memory of the first input, which nothing may read afterwards.
     """
 
     like: int
     dtype: str = "float32"
     axes: tuple[int, ...] | None = None
     last: int | None = None
+    in_place: bool = False
+
+    def shape(self, shapes: Sequence[Shape | None]) -> list[int]:
+        """Return its shape, given those of the inputs; a size that is not known is -1."""
+        shape = shapes[self.like]
+        assert shape is not None
+        shape = list(shape) if self.axes is None else [shape[axis] for axis in self.axes]
+        return shape if self.last is None else [*shape[:-1], self.last]
+
+
+class Definition(NamedTuple):
+    """What an operation computes.
+
+    Attributes:
+        compute: called with arrays of the inputs, None for one that is not given, arrays of the results, which it sets,
+            and the settings.
+        inputs: number of all inputs.
+        given: numbers of the inputs that are given.
+    """
+
+    name: str
+    compute: Callable[..., Any]
+    inputs: int
+    given: tuple[int, ...]
+    results: tuple[Shaped, ...]
+    settings: tuple[object, ...]
+
+
+# The operations of all programs, by their names in Paddle, which are unique.
+_definitions: dict[str, Definition] = {}
+
+
+def definition_of(name: str) -> Definition | None:
+    """Return the definition of an operation by its name in a program; None for operations of Paddle."""
+    return _definitions.get(name.removeprefix("py_op."))
 
 
 @contextmanager
@@ -57,55 +111,74 @@ def add_operation(
     name: str,
     compute: Callable[..., Any],
     inputs: Sequence[Value | None],
-    results: tuple[Result, ...],
+    results: tuple[Shaped, ...],
     *settings: object,
 ) -> list[Value]:
     """Add an operation to the current program; return its results.
 
     Args:
-        compute: called with the inputs and the settings.
+        compute: see `Definition`.
     """
     given = tuple(i for i, value in enumerate(inputs) if value is not None)
-    definition = _definition(name, compute, len(inputs), given, results, settings)
-    return run_python([value for value in inputs if value is not None], definition)
+    described = Definition(name, compute, len(inputs), given, results, settings)
+    return run_python([value for value in inputs if value is not None], _definition(described))
 
 
 @cache
-def _definition(
-    name: str,
-    compute: Callable[..., Any],
-    count: int,
-    given: tuple[int, ...],
-    results: tuple[Result, ...],
-    settings: tuple[object, ...],
-) -> dict[str, Any]:
-    """Return the definition of an operation for Paddle; of its `count` inputs, those in `given` are not None.
+def _definition(operation: Definition) -> dict[str, Any]:
+    """Return the definition of an operation for Paddle.
 
     Paddle knows an operation by its name, so equal names have one definition. A name that contains "_grad" would be
     taken for that of the gradient of another operation.
     """
+    name, compute, count, given, results, settings = operation
 
     def run(*tensors: Tensor) -> Any:
-        present = dict(zip(given, tensors, strict=True))
         with eager_guard():
-            return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
+            inputs = _placed(map(array_of, tensors), given, count)
+            shapes = [None if array is None else array.shape for array in inputs]
+            made = [
+                in_memory_of(tensors[0]) if result.in_place else paddle.empty(result.shape(shapes), result.dtype)
+                for result in results
+            ]
+            _guarded(compute, *inputs, *map(array_of, made), *settings)
+            return tuple(made) if len(made) > 1 else made[0]
 
     def shapes(*tensors: MetaTensor) -> Any:
-        found = []
-        for result in results:
-            shape = tensors[given.index(result.like)].shape
-            shape = shape if result.axes is None else [shape[axis] for axis in result.axes]
-            shape = shape if result.last is None else [*shape[:-1], result.last]
-            found.append(MetaTensor(shape=shape, dtype=getattr(paddle, result.dtype)))
+        known = _placed((tensor.shape for tensor in tensors), given, count)
+        found = [MetaTensor(shape=each.shape(known), dtype=getattr(paddle, each.dtype)) for each in results]
         return tuple(found) if len(found) > 1 else found[0]
 
     described = "_".join(map(str, (*given, *settings))).replace(".", "_")
+    unique = f"compiled_{name}_{described}" + "_in_place" * any(result.in_place for result in results)
+    _definitions[unique] = operation
     return {
-        "name": f"compiled_{name}_{described}",
+        "name": unique,
         "input_names": [f"input{i}" for i in given],
         "output_names": [f"result{i}" for i in range(len(results))],
         "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
     }
+
+
+def _placed(values: Iterable[Any], given: Sequence[int], count: int) -> list[Any]:
+    """Return the values of all inputs, None for those that are not given."""
+    found: list[Any] = [None] * count
+    for i, value in zip(given, values, strict=True):
+        found[i] = value
+    return found
+
+
+def array_of(tensor: Tensor) -> np.ndarray:
+    """Return the numbers of a tensor in main memory as an array that shares its memory."""
+    assert tensor.place.is_cpu_place()
+    shape, dtype = tensor.shape, _dtype(tensor.dtype)
+    size = math.prod(shape) * dtype.itemsize  # `tensor.size` takes longer
+    return np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(tensor.data_ptr()))
+
+
+@cache
+def _dtype(dtype: paddle.dtype) -> np.dtype[Any]:
+    return np.dtype(str(dtype).removeprefix("paddle."))
 
 
 def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:

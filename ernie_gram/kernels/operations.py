@@ -1,24 +1,21 @@
 """Operations of Paddle programs that run the functions of compiled.py, biases.py and attention.py.
 
-`in_place` lets a result take the memory of the first input, which nothing may read afterwards.
+`in_place` lets a result take the memory of the first input, which nothing may read afterwards. The functions that
+compute get arrays of the inputs, then of the results, then the settings.
 """
 
 from __future__ import annotations
 
-import ctypes
-import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
-import paddle
-from paddle import Tensor
 
 from ernie_gram.kernels import attention as compiled_attention
 from ernie_gram.kernels import biases, blas, compiled
 from ernie_gram.kernels.custom_operations import Result, add_operation
-from ernie_gram.paddle_private import Value, in_memory_of
+from ernie_gram.paddle_private import Value
 
 _BITS = 16
 
@@ -32,10 +29,8 @@ def dropout(x: Value, key: Value, rate: float) -> list[Value]:
     return add_operation("dropout", _dropout, (x, key), (Result(0), Result(0, "uint8")), rate)
 
 
-def _dropout(x: Tensor, key: Tensor, rate: float) -> tuple[Tensor, ...]:
-    out, mask = _empty(x.shape), _empty(x.shape, "uint8")
-    compiled.dropout(_numbers(x), _numbers(key), _bound(rate), _scale(rate), _numbers(out), _numbers(mask))
-    return out, mask
+def _dropout(x: np.ndarray, key: np.ndarray, out: np.ndarray, mask: np.ndarray, rate: float) -> None:
+    compiled.dropout(_flat(x), key, _bound(rate), _scale(rate), _flat(out), _flat(mask))
 
 
 def masked(gradient: Value, mask: Value, rate: float) -> list[Value]:
@@ -43,28 +38,23 @@ def masked(gradient: Value, mask: Value, rate: float) -> list[Value]:
     return add_operation("masked", _masked, (gradient, mask), (Result(0),), rate)
 
 
-def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
-    out = _empty(gradient.shape)
-    compiled.masked(_numbers(gradient), _numbers(mask), _scale(rate), _numbers(out))
-    return out
+def _masked(gradient: np.ndarray, mask: np.ndarray, out: np.ndarray, rate: float) -> None:
+    compiled.masked(_flat(gradient), _flat(mask), _scale(rate), _flat(out))
 
 
 def softmax(scores: Value, key: Value | None, rate: float, in_place: bool) -> list[Value]:
     """Return the softmax over the last axis; and with a key, the same with dropout, and the mask."""
-    results = (Result(0),) if key is None else (Result(0), Result(0), Result(0, "uint8"))
-    return add_operation("softmax", _softmax, (scores, key), results, rate, in_place)
+    weights = Result(0, in_place=in_place)
+    results = (weights,) if key is None else (weights, Result(0), Result(0, "uint8"))
+    return add_operation("softmax", _softmax, (scores, key), results, rate)
 
 
-def _softmax(scores: Tensor, key: Tensor | None, rate: float, in_place: bool) -> tuple[Tensor, ...] | Tensor:
-    shape = scores.shape
-    weights = _result(scores, in_place)
-    dropped, mask = (None, None) if key is None else (_empty(shape), _empty(shape, "uint8"))
-    rows = [_rows(each, shape[-1]) for each in (scores, weights, dropped)]
-    drawn = np.zeros(2, np.int32) if key is None else _numbers(key)
-    compiled.attention_weights(
-        rows[0], rows[1], drawn, _bound(rate), _scale(rate), rows[2], _rows(mask, shape[-1], np.uint8)
-    )
-    return weights if key is None else (weights, dropped, mask)
+def _softmax(scores: np.ndarray, key: np.ndarray | None, weights: np.ndarray, *others: Any) -> None:
+    *drops, rate = others
+    dropped, mask = drops or (None, None)
+    n, drawn = scores.shape[-1], np.zeros(2, np.int32) if key is None else key
+    rows = [_rows(each, n) for each in (scores, weights, dropped)]
+    compiled.attention_weights(rows[0], rows[1], drawn, _bound(rate), _scale(rate), rows[2], _rows(mask, n, np.uint8))
 
 
 def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float) -> list[Value]:
@@ -72,12 +62,13 @@ def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: 
     return add_operation("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate)
 
 
-def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, rate: float) -> Tensor:
-    out, n = _empty(weights.shape), weights.shape[-1]
+def _softmax_backward(
+    gradient: np.ndarray, weights: np.ndarray, mask: np.ndarray | None, out: np.ndarray, rate: float
+) -> None:
+    n = weights.shape[-1]
     compiled.attention_weights_backward(
         *(_rows(weights, n), _rows(gradient, n), _rows(mask, n, np.uint8), _scale(rate), _rows(out, n))
     )
-    return out
 
 
 def attention(
@@ -96,11 +87,9 @@ def attention(
     return add_operation("attention", _attention, (projected, bias, starts, lengths, key), results, rate, scale)
 
 
-def _attention(projected: Tensor, *others: Any) -> tuple[Tensor, ...]:
-    *rows, _, heads, size = projected.shape
-    out, log_sums = _empty([*rows, heads, size]), _empty([*rows, heads])
-    compiled_attention.attention(*_attention_arguments(projected, *others), _by_row(out, 2), _by_row(log_sums, 1))
-    return out, log_sums
+def _attention(*arrays_and_settings: Any) -> None:
+    *inputs, out, log_sums, rate, scale = arrays_and_settings
+    compiled_attention.attention(*_attention_arguments(inputs, rate, scale), _by_row(out, 2), _by_row(log_sums, 1))
 
 
 def attention_backward(
@@ -119,46 +108,37 @@ def attention_backward(
     """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
     inputs = (gradient, out, log_sums, projected, bias, starts, lengths, key)
     results = (Result(3), Result(4)) if wants_bias else (Result(3),)
-    return add_operation("attention_backward", _attention_backward, inputs, results, rate, scale, wants_bias)
+    return add_operation("attention_backward", _attention_backward, inputs, results, rate, scale)
 
 
-def _attention_backward(*tensors_and_settings: Any) -> tuple[Tensor, ...] | Tensor:
-    gradient, out, log_sums, *common, wants_bias = tensors_and_settings
-    projected, bias = common[:2]
-    found = [_empty(projected.shape), *([_empty(bias.shape)] if wants_bias else [])]
+def _attention_backward(*arrays_and_settings: Any) -> None:
+    gradient, out, log_sums, *inputs, rate, scale = arrays_and_settings
+    inputs, (of_projected, *of_bias) = inputs[:5], inputs[5:]
     compiled_attention.attention_backward(
-        *(*_attention_arguments(*common), _by_row(out, 2), _by_row(log_sums, 1), _by_row(gradient, 2)),
-        *(_by_row(found[0], 3), _of_heads(found[1] if wants_bias else None)),
+        *(*_attention_arguments(inputs, rate, scale), _by_row(out, 2), _by_row(log_sums, 1), _by_row(gradient, 2)),
+        *(_by_row(of_projected, 3), _of_heads(of_bias[0] if of_bias else None)),
     )
-    return tuple(found) if wants_bias else found[0]
 
 
-def _attention_arguments(
-    projected: Tensor,
-    bias: Tensor | None,
-    starts: Tensor,
-    lengths: Tensor,
-    key: Tensor | None,
-    rate: float,
-    scale: float,
-) -> tuple[Any, ...]:
+def _attention_arguments(inputs: Sequence[Any], rate: float, scale: float) -> tuple[Any, ...]:
+    projected, bias, first, sizes, key = inputs
     # Loads the library that the compiled function calls.
     assert blas.is_available()
-    rows, first, sizes = _by_row(projected, 3), _numbers(starts), _numbers(lengths)
+    rows = _by_row(projected, 3)
     # The compiled function does not check where it reads and writes.
     widths, ends = np.diff(first), (first[0], first[-1], len(first))
     are_placed = ends == (0, len(rows), len(sizes) + 1) and widths.min(initial=0) >= 0
     assert are_placed, "the sequences do not fill the rows: is a length larger than the width of the batch?"
     assert bias is None or widths.max(initial=0) <= bias.shape[-1], "a sequence is longer than the bias"
     return (
-        *(rows, _of_heads(bias), first, sizes, np.empty(0, np.int32) if key is None else _numbers(key)),
+        *(rows, _of_heads(bias), first, sizes, np.empty(0, np.int32) if key is None else key),
         *(_bound(rate), _scale(rate), scale, int(widths.max(initial=0))),
     )
 
 
-def _of_heads(bias: Tensor | None) -> np.ndarray:
-    """Return the numbers of a bias [1, A, L, L] as [A, L, L]; no heads for no bias."""
-    return np.empty((0, 1, 1), np.float32) if bias is None else _numbers(bias).reshape(bias.shape[1:])
+def _of_heads(bias: np.ndarray | None) -> np.ndarray:
+    """Return a bias [1, A, L, L] as [A, L, L]; no heads for no bias."""
+    return np.empty((0, 1, 1), np.float32) if bias is None else bias[0]
 
 
 def layer_norm_backward(
@@ -171,30 +151,27 @@ def layer_norm_backward(
     )
 
 
-def _layer_norm_backward(*tensors_and_epsilon: Any) -> tuple[Tensor, ...]:
-    x, scale, mean, variance, gradient, epsilon = tensors_and_epsilon
-    found, n = (_empty(x.shape), _empty(scale.shape), _empty(scale.shape)), scale.shape[0]
+def _layer_norm_backward(*arrays_and_epsilon: Any) -> None:
+    x, scale, mean, variance, gradient, *found, epsilon = arrays_and_epsilon
+    n = scale.shape[0]
     compiled.layer_norm_backward(
-        *(_rows(x, n), _numbers(mean), _numbers(variance), _numbers(scale), _rows(gradient, n), epsilon),
-        *(_rows(found[0], n), _numbers(found[1]), _numbers(found[2])),
+        *(_rows(x, n), _flat(mean), _flat(variance), scale, _rows(gradient, n), epsilon),
+        *(_rows(found[0], n), found[1], found[2]),
     )
-    return found
 
 
 def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return rows + bias for rows [..., n] and n numbers."""
-    return add_operation("add_bias", _add_bias, (rows, bias), (Result(0),), in_place)
+    return add_operation("add_bias", _add_bias, (rows, bias), (Result(0, in_place=in_place),))
 
 
 def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return gelu(rows + bias) for rows [..., n] and n numbers."""
-    return add_operation("biased_gelu", _biased_gelu, (rows, bias), (Result(0),), in_place)
+    return add_operation("biased_gelu", _biased_gelu, (rows, bias), (Result(0, in_place=in_place),))
 
 
-def _with_bias(compute: Callable[..., None], rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
-    out = _result(rows, in_place)
-    compute(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
-    return out
+def _with_bias(compute: Callable[..., None], rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    compute(_rows(rows, bias.size), _flat(bias), _rows(out, bias.size))
 
 
 _add_bias, _biased_gelu = partial(_with_bias, biases.add_bias), partial(_with_bias, biases.biased_gelu)
@@ -205,10 +182,8 @@ def packed_product(x: Value, packed: Value, width: int) -> Value:
     return add_operation("packed_product", _packed_product, (x, packed), (Result(0, last=width),), width)[0]
 
 
-def _packed_product(x: Tensor, packed: Tensor, width: int) -> Tensor:
-    out = _empty([*x.shape[:-1], width])
-    blas.packed_product(_rows(x, x.shape[-1]), _numbers(packed), _rows(out, width))
-    return out
+def _packed_product(x: np.ndarray, packed: np.ndarray, out: np.ndarray, width: int) -> None:
+    blas.packed_product(_rows(x, x.shape[-1]), packed, _rows(out, width))
 
 
 def normalised_sum(
@@ -216,31 +191,15 @@ def normalised_sum(
 ) -> list[Value]:
     """Return the layer norm of residual + rows + bias over the last axis, with scale and shift."""
     inputs = (rows, bias, residual, scale, shift)
-    return add_operation("normalised_sum", _normalised_sum, inputs, (Result(0),), epsilon, in_place)
+    return add_operation("normalised_sum", _normalised_sum, inputs, (Result(0, in_place=in_place),), epsilon)
 
 
-def _normalised_sum(*tensors_and_settings: Any) -> Tensor:
-    rows, bias, residual, scale, shift, epsilon, in_place = tensors_and_settings
+def _normalised_sum(*arrays_and_epsilon: Any) -> None:
+    rows, bias, residual, scale, shift, out, epsilon = arrays_and_epsilon
     # As everywhere, unknown sizes are taken to be equal (see graph.skip_gradients_of_additions).
     assert rows.shape == residual.shape, "a residual that broadcasts; give it an axis of size 1 in the program"
-    out, n = _result(rows, in_place), bias.size
-    biases.normalised_sum(
-        *(_rows(rows, n), _numbers(bias), _rows(residual, n), _numbers(scale), _numbers(shift)),
-        *(epsilon, _rows(out, n)),
-    )
-    return out
-
-
-def _empty(shape: Sequence[int], dtype: str = "float32") -> Tensor:
-    return paddle.empty(shape, dtype)
-
-
-def _result(x: Tensor, in_place: bool) -> Tensor:
-    """Return a float32 tensor of the same shape, in new memory or in that of x.
-
-    It is never x itself: x may have oneDNN's layout, and Paddle would assume it for later results too.
-    """
-    return in_memory_of(x) if in_place else _empty(x.shape)
+    n = bias.size
+    biases.normalised_sum(_rows(rows, n), _flat(bias), _rows(residual, n), scale, shift, epsilon, _rows(out, n))
 
 
 def _bound(rate: float) -> int:
@@ -252,24 +211,15 @@ def _scale(rate: float) -> float:
     return 1 / (1 - rate)
 
 
-def _numbers(tensor: Tensor) -> np.ndarray:
-    """Return the numbers of a tensor in main memory, [n], as an array that shares its memory."""
-    assert tensor.place.is_cpu_place()
-    dtype = _dtype(tensor.dtype)
-    size = math.prod(tensor.shape) * dtype.itemsize  # `tensor.size` takes longer
-    return np.frombuffer((ctypes.c_char * size).from_address(tensor.data_ptr()), dtype)
+def _flat(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1)
 
 
-@cache
-def _dtype(dtype: paddle.dtype) -> np.dtype[Any]:
-    return np.dtype(str(dtype).removeprefix("paddle."))
+def _by_row(array: np.ndarray, axes: int) -> np.ndarray:
+    """Return an array with one axis instead of all but the last `axes`."""
+    return array.reshape(-1, *array.shape[array.ndim - axes :])
 
 
-def _by_row(tensor: Tensor, axes: int) -> np.ndarray:
-    """Return the numbers of a tensor, sharing its memory, with one axis instead of all but the last `axes`."""
-    return _numbers(tensor).reshape(-1, *tensor.shape[-axes:])
-
-
-def _rows(tensor: Tensor | None, n: int, dtype: type = np.float32) -> np.ndarray:
-    """Return the numbers of a tensor as rows of n, sharing its memory; no rows for no tensor."""
-    return np.empty((0, n), dtype) if tensor is None else _numbers(tensor).reshape(-1, n)
+def _rows(array: np.ndarray | None, n: int, dtype: type = np.float32) -> np.ndarray:
+    """Return an array as rows of n; no rows for no array."""
+    return np.empty((0, n), dtype) if array is None else array.reshape(-1, n)

@@ -147,7 +147,7 @@ def test_the_layout_of_a_product_ends_with_a_bias_in_its_memory() -> None:
         use_kernels(main, "bfloat16", fetches)
         names = Counter(op.name() for op in main.global_block().ops)
         assert names["onednn_op.matmul"] == 2
-        assert names["py_op.compiled_add_bias_0_1_True"] == 1
+        assert names["py_op.compiled_add_bias_0_1_in_place"] == 1
         found = executor.run(main, feed=feed, fetch_list=fetches)
     expected = np.tanh(rounded(x) @ rounded(weight) + bias)
     assert np.allclose(found[0], expected, atol=1e-5)

@@ -11,7 +11,7 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
-from ernie_gram.graph import dynamic_mode, skip_gradients_of_additions
+from ernie_gram.graph import skip_gradients_of_additions
 from ernie_gram.kernels import custom_operations, operations
 from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
@@ -91,7 +91,7 @@ def test_dropout_is_part_of_the_softmax() -> None:
     found, names = compute(0.25, rewrites=True)
     assert not count(names, "pd_op.dropout")
     # With all inputs (scores, key; gradient, weights, mask).
-    assert names["py_op.compiled_softmax_0_1_0_25_True"] == 1
+    assert names["py_op.compiled_softmax_0_1_0_25_in_place"] == 1
     assert names["py_op.compiled_softmax_backward_0_1_2_0_25"] == 1
     dropped, out, *gradients = found
     feed = {name: value.astype(np.float64) for name, value in FEED.items()}
@@ -152,7 +152,7 @@ def test_results_take_the_memory_of_products_that_are_not_read_afterwards(reads:
 
     (softmax,) = (name for name in run_both(build) if name.startswith("py_op."))
     # The name of a compiled operation ends with its settings.
-    assert softmax.endswith("_True") == (reads != "after")
+    assert softmax.endswith("_in_place") == (reads != "after")
 
 
 def test_an_exception_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,17 +218,6 @@ def test_a_dropout_that_is_fetched_stays() -> None:
     names = run_both(build)
     assert "pd_op.dropout" in names
     assert any(name.startswith("py_op.compiled_softmax") for name in names)
-
-
-def test_a_result_in_the_memory_of_an_input_is_another_tensor() -> None:
-    """It would have the layout of the input, which may be oneDNN's."""
-    with dynamic_mode():
-        x = paddle.ones([3, 40])
-        for in_place in (True, False):
-            result = operations._result(x, in_place)
-            assert result is not x
-            assert (result.shape, result.dtype) == (x.shape, x.dtype)
-            assert (result.data_ptr() == x.data_ptr()) == in_place
 
 
 def test_a_fetched_gradient_of_weights_with_dropout_is_computed() -> None:
