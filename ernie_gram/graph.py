@@ -58,10 +58,7 @@ def product_dtype() -> paddle.dtype:
 
 
 def fuses_attention() -> bool:
-    """Return whether the network that is being built is to use Paddle's memory-efficient attention on a CPU.
-
-    Paddle has no kernel of it for CPUs; kernels/rewriting.py puts a compiled operation in its place.
-    """
+    """Return whether the network that is being built is to use the compiled attention of kernels/operations.py."""
     return _current[-1][1] and not paddle.in_dynamic_mode()
 
 
@@ -82,7 +79,6 @@ def float32(x: paddle.Tensor) -> paddle.Tensor:
 
 
 CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
-ATTENTION = "pd_op.memory_efficient_attention"
 
 
 def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:

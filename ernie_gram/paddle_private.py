@@ -12,11 +12,9 @@ from __future__ import annotations
 import ctypes
 import math
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,9 +35,6 @@ ENVIRONMENT_OF_RANK = "backup_env.{}.json"
 # would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but visits
 # the operations breadth first.) Seen in 3.3.1.
 RUN_IN_ORDER = {"FLAGS_enable_pir_in_executor_trace_run": True}
-# Numbers of dtypes in Paddle's C interface for plug-ins, and of "any layout" (3.3.1).
-FLOAT16, FLOAT32, BFLOAT16 = 10, 11, 13
-_ANY_LAYOUT = 0
 
 
 def add_(total: Value, values: Value) -> Value:
@@ -91,23 +86,16 @@ def dropout_gradient(mask: Value, gradient: Value, rate: Value, is_test: bool, m
 
 
 def memory_efficient_attention(
-    parts: Sequence[Value],
-    bias: Value | None,
-    starts: Value | None,
-    lengths: Value | None,
-    rate: float,
-    scale: float,
-    is_test: bool,
+    parts: Sequence[Value], bias: Value | None, rate: float, scale: float, is_test: bool
 ) -> Value:
     """Return attention, [B, L, A, D], without a causal mask, that needs no memory for all its weights (3.3.1).
 
     Args:
         parts: queries, keys and values, [B, L, A, D] each; the products of the first two are multiplied by `scale`.
         bias: [1, A, L, L], added to these products.
-        starts, lengths: of sequences; Paddle's kernel reads them only with a causal mask.
         rate, is_test: of the dropout of the weights.
     """
-    inputs = (*parts, bias, starts, None, None, lengths, -1, -1)
+    inputs = (*parts, bias, None, None, None, None, -1, -1)
     attended, _, _ = paddle._C_ops.memory_efficient_attention(*inputs, False, rate, scale, is_test)
     return attended
 
@@ -245,31 +233,6 @@ def array_of(variable: Any) -> np.ndarray:
 def share_memory(variable: Any, x: paddle.Tensor) -> None:
     """Let the tensor of a scope's variable have the memory of x, also after x is gone (3.3.1)."""
     variable._share_data_with(x.get_tensor())
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _cannot_run(context: int) -> None:
-    raise RuntimeError("this kernel is a placeholder with which programs can be built; it cannot be run")
-
-
-# Called to describe the arguments of a placeholder: none.
-_no_arguments = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(lambda key, kernel: None)
-
-
-def register_placeholders(device: str, names: Iterable[str], dtypes: Iterable[int]) -> None:
-    """Register kernels for a device, "CPU" or "GPU", that cannot be run; another operation must replace them.
-
-    Paddle adds an operation to a program only if a kernel for its dtype is registered, on any device (3.3.1).
-
-    Raises OSError or AttributeError if this Paddle does not have the C interface of version 3.3.
-    """
-    library = ctypes.CDLL(str(Path(paddle.__file__).parent / "libs" / "libphi_core.so"))
-    nothing, none = ctypes.c_size_t(0), (ctypes.c_int * 1)()
-    for name, dtype in product(names, dtypes):
-        library.PD_RegisterPhiKernel(
-            *(name.encode(), device.encode(), dtype, _ANY_LAYOUT, nothing, none, nothing, none, nothing, none),
-            *(_no_arguments, _cannot_run, None),
-        )
 
 
 def first_store() -> Any:

@@ -189,7 +189,7 @@ def inference_place(device: str = "auto") -> Place:
 def _has_kernel(name: str) -> bool:
     from ernie_gram.paddle_private import registered_kernels
 
-    # On a CPU, entries without a kernel may be among them (`register_placeholders`).
+    # Kernels of another device may be among them.
     return any(kernel.startswith("(GPU") for kernel in registered_kernels(name))
 
 

@@ -11,13 +11,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import paddle
 
 from ernie_gram.kernels import attention as compiled_attention
 from ernie_gram.kernels import biases, blas, compiled
 from ernie_gram.kernels.custom_operations import Result, add_operation
-from ernie_gram.paddle_private import Value
+from ernie_gram.paddle_private import Value, random_integers
 
 _BITS = 16
+_LEAST, _MOST = -(2**31), 2**31 - 1
+
+
+def dropout_key() -> Value:
+    """Return the key of a dropout mask, int32 [2], drawn in each step."""
+    return random_integers(_LEAST, _MOST, 2)
 
 
 def dropout(x: Value, key: Value, rate: float) -> list[Value]:
@@ -90,6 +97,31 @@ def attention(
 def _attention(*arrays_and_settings: Any) -> None:
     *inputs, out, log_sums, rate, scale = arrays_and_settings
     compiled_attention.attention(*_attention_arguments(inputs, rate, scale), _by_row(out, 2), _by_row(log_sums, 1))
+
+
+def attention_with_gradient(
+    projected: Value, bias: Value | None, starts: Value, lengths: Value, rate: float, scale: float
+) -> Value:
+    """Return the first result of `attention`, with its gradient; dropout has a key of its own in each step.
+
+    A `pd_op.pylayer`, which runs its forward and its backward pass as programs of their own. The backward pass may read
+    values of the program around it, but only if they are inputs or results of the operation.
+    """
+    settings = (starts, lengths, dropout_key() if rate else None, rate, scale)
+    inputs = [value for value in (projected, bias, *settings[:3]) if value is not None]
+    results: list[Value] = []
+
+    def forward(*_: Value) -> list[Value]:
+        return attention(projected, bias, *settings)
+
+    def backward(gradient: Value, _: Value) -> tuple[Value | None, ...]:
+        wants_bias = bias is not None and not bias.stop_gradient
+        given = (projected, bias, *settings)
+        found = attention_backward(gradient, results[0], results[1], *given, wants_bias=wants_bias)
+        return (*found, *[None] * (len(inputs) - len(found)))
+
+    results += paddle.static.nn.static_pylayer(forward, inputs, backward)
+    return results[0]
 
 
 def attention_backward(

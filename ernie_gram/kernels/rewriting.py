@@ -1,8 +1,7 @@
 """Replace slow operations of Paddle by compiled ones in a finished program for a CPU.
 
 In Paddle 3.3.1, dropout draws one number after the other, the gradient of a layer norm takes ten times as long as
-reading and writing its tensors, and both use one thread. Attention of single operations passes over its scores, the
-largest tensors of a step, several times (see attention.py). Attention of query rows has few scores, and is kept.
+reading and writing its tensors, and both use one thread.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from typing import NamedTuple
 
 import paddle
 
-from ernie_gram.graph import ATTENTION, LAYER
+from ernie_gram.graph import LAYER
 from ernie_gram.kernels import operations
-from ernie_gram.paddle_private import Operation, Value, insert_at_end, insert_before, random_integers
+from ernie_gram.paddle_private import Operation, Value, insert_at_end, insert_before
 
-_LEAST, _MOST = -(2**31), 2**31 - 1
 # Operations whose results have memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.add")
 # Operations that read a value and keep no view of it.
@@ -24,13 +22,12 @@ _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
 
 def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
-    """Use compiled functions for attention, softmax, dropout, their gradients, that of layer norm, and biases.
+    """Use compiled functions for softmax, dropout, their gradients, that of layer norm, and biases.
 
     In a program without gradients, gelu and layer norm include the additions of biases and residuals before them.
 
     Only float32 operations are replaced; results are the same except for rounding. Call it when the program is
-    finished. All attention in one operation must be replaced, because Paddle has no CPU kernel for it, so none of its
-    results may be in `kept`.
+    finished.
 
     A number is dropped with the probability round(65,536 p) / 65,536, which differs from p by less than 8e-6, and by
     less than 2e-5 where p is almost 1. The masks depend on Paddle's seed alone.
@@ -46,8 +43,6 @@ def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
                     insert_before(operation)
                     rewrites[operation.name()](operation, kept)
     insert_at_end(block)
-    left = [operation.name() for operation in block.ops if operation.name().startswith(ATTENTION)]
-    assert not left, f"no kernel for {left}: results of attention cannot be fetched"
 
 
 def _is_kept(operation: Operation, kept: Collection[int]) -> bool:
@@ -74,62 +69,6 @@ def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
     return not others
 
 
-def _attention(operation: Operation, _: Collection[int]) -> None:
-    """Replace memory-efficient attention, for which Paddle has no CPU kernel, and its gradient."""
-    *parts, bias, starts, _, _, lengths, _, _ = operation.operands_source()
-    attributes, (out, log_sums, _) = operation.attrs(), operation.results()
-    rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
-    settings = (starts, lengths, _key() if rate else None, rate, float(attributes["scale"]))
-    # Queries, keys and values are parts of one tensor, so all have gradients or none has.
-    new_out, new_log_sums = operations.attention(_together(parts), _given(bias), *settings)
-    # Only the gradient reads the logarithms.
-    for gradient in log_sums.all_used_ops():
-        _attention_gradient(gradient, new_out, new_log_sums, settings)
-    if operation.has_attr(LAYER):
-        new_out.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
-    out.replace_all_uses_with(new_out)
-    operation.erase()
-    _remove_unread(parts)
-
-
-def _attention_gradient(
-    operation: Operation, out: Value, log_sums: Value, settings: tuple[Value, Value, Value | None, float, float]
-) -> None:
-    """Replace the gradient of attention, and the stack of the gradients of queries, keys and values."""
-    *parts, bias, _, _, _, _, _, gradient, _, _ = operation.operands_source()
-    of_query, _, _, of_bias = operation.results()
-    (combination,) = of_query.all_used_ops()
-    (stack,) = combination.result(0).all_used_ops()
-    insert_before(operation)
-    of_all, *of_given = operations.attention_backward(
-        gradient, out, log_sums, _together(parts), _given(bias), *settings, wants_bias=of_bias.initialized()
-    )
-    stack.result(0).replace_all_uses_with(of_all)
-    if of_given:
-        of_bias.replace_all_uses_with(of_given[0])
-    for each in (stack, combination, operation):
-        each.erase()
-    _remove_unread(parts)
-
-
-def _together(parts: Sequence[Value]) -> Value:
-    """Return the tensor [..., 3, A, D] of which queries, keys and values are parts."""
-    (split,) = {part.get_defining_op().id(): part.get_defining_op() for part in parts}.values()
-    return split.operand_source(0).get_defining_op().operand_source(0)
-
-
-def _remove_unread(parts: Sequence[Value]) -> None:
-    if all(part.use_empty() for part in parts):
-        split = parts[0].get_defining_op()
-        unbind = split.operand_source(0).get_defining_op()
-        split.erase()
-        unbind.erase()
-
-
-def _given(value: Value) -> Value | None:
-    return value if value.initialized() else None
-
-
 def _softmax(operation: Operation, kept: Collection[int]) -> None:
     """Replace a softmax, and a dropout that reads it."""
     scores, weights = operation.operand_source(0), operation.result(0)
@@ -140,7 +79,7 @@ def _softmax(operation: Operation, kept: Collection[int]) -> None:
     ]
     in_place = _is_free(scores, operation, kept)
     dropout = readers[0] if len(readers) == 1 else None
-    key, rate = (_key(), _rate(dropout)) if dropout else (None, 0.0)
+    key, rate = (operations.dropout_key(), _rate(dropout)) if dropout else (None, 0.0)
     new, *dropped = operations.softmax(scores, key, rate, in_place)
     if dropout:
         _replace(dropout, dropped)
@@ -162,7 +101,7 @@ def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
 
 
 def _dropout(operation: Operation, _: Collection[int]) -> None:
-    _replace(operation, operations.dropout(operation.operand_source(0), _key(), _rate(operation)))
+    _replace(operation, operations.dropout(operation.operand_source(0), operations.dropout_key(), _rate(operation)))
 
 
 def _dropout_gradient(operation: Operation, _: Collection[int]) -> None:
@@ -253,7 +192,6 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
 
 # Replacements that remove other operations come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
-    {ATTENTION: _attention},
     {"pd_op.softmax": _softmax},
     {"pd_op.softmax_grad": _softmax_gradient},
     {"pd_op.gelu": _gelu, "pd_op.layer_norm": _layer_norm},
@@ -272,11 +210,6 @@ def _is_ones(value: Value) -> bool:
         return False
     number = operation.operand_source(1).get_defining_op()
     return number.name() == "pd_op.full" and number.attrs()["value"] == 1
-
-
-def _key() -> Value:
-    """Return the key of a dropout mask, int32 [2], drawn in each step."""
-    return random_integers(_LEAST, _MOST, 2)
 
 
 def _rate(dropout: Operation) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 import paddle
 
@@ -11,7 +10,7 @@ from ernie_gram.distributed.device import cpu_kernels, on_cpu
 from ernie_gram.kernels import blas
 from ernie_gram.kernels.onednn import use_onednn
 from ernie_gram.kernels.rewriting import use_compiled
-from ernie_gram.paddle_private import FLOAT32, Value, register_placeholders
+from ernie_gram.paddle_private import Value
 from reader.errors import InputError
 
 
@@ -34,15 +33,5 @@ def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterabl
 
 
 def can_fuse_attention() -> bool:
-    """Return whether programs may be built with Paddle's memory-efficient attention, which `use_kernels` replaces."""
-    return on_cpu() and blas.is_available() and _attention_can_be_built()
-
-
-@cache
-def _attention_can_be_built() -> bool:
-    name = "memory_efficient_attention"
-    try:
-        register_placeholders("CPU", [name, f"{name}_grad"], [FLOAT32])
-    except (OSError, AttributeError):
-        return False
-    return True
+    """Return whether programs may be built with the compiled attention of operations.py."""
+    return on_cpu() and blas.is_available()

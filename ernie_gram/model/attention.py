@@ -16,6 +16,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.graph import for_product
+from ernie_gram.kernels import operations
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.exact_relative_position import MASKED_SCORE
 from ernie_gram.model.layers import Linear, dropout, linear
@@ -141,16 +142,15 @@ class Attention(nn.Layer):
         return attended_BLAD.reshape([0, 0, self.heads * self.size])
 
     def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
-        """Return the attention of the context to itself, [B, L, A, D]; on a GPU, L must be a multiple of KEYS_MULTIPLE.
-
-        Paddle's kernel reads starts and lengths of sequences only with a causal mask. On a CPU they are passed in these
-        places, and the compiled operation always reads them.
-        """
+        """Return the attention of the context to itself, [B, L, A, D]; on a GPU, KEYS_MULTIPLE must divide L."""
         bias, rate = stream.bias, self.dropout if self.training else 0.0
-        starts, lengths = (stream.places.starts, stream.places.lengths) if stream.places else (None, None)
-        added = None if bias is None else for_product(bias)
-        settings = (rate, self.scale, not self.training)
-        return memory_efficient_attention(own.by_slot, added, starts, lengths, *settings)
+        if stream.places is None:
+            added = None if bias is None else for_product(bias)
+            return memory_efficient_attention(own.by_slot, added, rate, self.scale, not self.training)
+        given = (own.together, bias, stream.places.starts, stream.places.lengths)
+        if self.training:
+            return operations.attention_with_gradient(*given, rate, self.scale)
+        return operations.attention(*given, None, 0.0, self.scale)[0]
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         # For scores in half precision, Paddle's GPU kernel computes in float32.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import paddle
 
-from ernie_gram.graph import ATTENTION, LAYER, float32
+from ernie_gram.graph import LAYER, float32
 from ernie_gram.paddle_private import (
     IrMapping,
     Operation,
@@ -26,6 +26,9 @@ from ernie_gram.paddle_private import (
 )
 
 _DROPOUT = "pd_op.dropout"
+# Attention, of a GPU and of a CPU with the key of its dropout. What it computes is kept: an output and one number per
+# row, which are small; it draws its own dropout masks.
+_KEPT = ("pd_op.memory_efficient_attention", "pd_op.pylayer", "pd_op.randint")
 
 
 def recompute_layers(total: Value) -> None:
@@ -41,11 +44,13 @@ def recompute_layers(total: Value) -> None:
     forward, backward = operations[:end], operations[end:]
     copies = _Copies(_read_elsewhere(forward))
     for operation in backward:
-        for operand in operation.operands():
-            # Some gradients read only the shape of a value, and a freed value still has it.
-            is_read = not operation.is_no_need_buffer(operand.source())
-            if is_read and copies.is_freed(operand.source()):
-                operand.set_source(copies.of(operand.source(), before=operation))
+        within = [inner for block in operation.blocks() for inner in block.ops]
+        for reader in (operation, *within):
+            for operand in reader.operands():
+                # Some gradients read only the shape of a value, and a freed value still has it.
+                is_read = not reader.is_no_need_buffer(operand.source())
+                if is_read and copies.is_freed(operand.source()):
+                    operand.set_source(copies.of(operand.source(), before=operation))
     _add_early(backward)
     insert_at_end(total.block)
 
@@ -62,9 +67,8 @@ class _Copies:
         operation = _source(value)
         if operation is None or not operation.has_attr(LAYER) or value.id in self._kept:
             return False
-        # The mask of a dropout is kept, and what attention computes: an output and one number per row, which are small;
-        # it draws its own dropout masks.
-        return operation.name() != ATTENTION and (operation.name(), value.index()) != (_DROPOUT, 1)
+        # The mask of a dropout is kept.
+        return operation.name() not in _KEPT and (operation.name(), value.index()) != (_DROPOUT, 1)
 
     def of(self, value: Value, before: Operation) -> Value:
         """Return the copy of a freed value; the operations that it still needs are added in front of `before`."""

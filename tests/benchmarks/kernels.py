@@ -39,6 +39,7 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     from paddle.nn import functional as F
 
     from ernie_gram.graph import fuses_attention
+    from ernie_gram.kernels.operations import attention_with_gradient
     from ernie_gram.model.layers import ones_column
 
     rows, size = batch * length, hidden // heads
@@ -63,10 +64,8 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
 
     def attention(projected: Any, bias: Any, *_: Any) -> Any:
         if fuses_attention():
-            lengths, scale = paddle.full([batch], length, "int64"), size**-0.5
-            starts, parts = paddle.arange(batch + 1) * length, paddle.unbind(projected, 2)
-            inputs = (*parts, bias.unsqueeze(0), starts, None, None, lengths, -1, -1, False, 0.1, scale, False)
-            return paddle._C_ops.memory_efficient_attention(*inputs)[0]
+            starts, lengths = paddle.arange(batch + 1) * length, paddle.full([batch], length, "int64")
+            return attention_with_gradient(projected, bias.unsqueeze(0), starts, lengths, 0.1, size**-0.5)
         query, key, value = paddle.unbind(projected.transpose([2, 0, 3, 1, 4]))
         weights = F.softmax(paddle.matmul(query * size**-0.5, key, transpose_y=True) + bias)
         return paddle.matmul(F.dropout(weights, 0.1), value).transpose([0, 2, 1, 3])

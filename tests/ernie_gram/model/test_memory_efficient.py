@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.distributed import device
-from ernie_gram.paddle_private import FLOAT32, register_placeholders
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.configs import load
 from tests.support.objectives import as_options
 from tests.support.pretended_gpu import enter_kernels, pretend
+from tests.support.pretended_gpu.placeholder_kernels import FLOAT32, register_placeholders
 
 
 def config_of(precision: str, relative: bool) -> PretrainConfig:

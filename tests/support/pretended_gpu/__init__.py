@@ -70,7 +70,7 @@ def enter_kernels() -> None:
     """Let programs be built in half precision, for which the package for CPUs lacks kernels. They cannot be run."""
     import paddle
 
-    from ernie_gram.paddle_private import BFLOAT16, FLOAT16, FLOAT32, register_placeholders
+    from tests.support.pretended_gpu.placeholder_kernels import BFLOAT16, FLOAT16, FLOAT32, register_placeholders
 
     register_placeholders("GPU", paddle.base.core._get_registered_phi_kernels("function"), [FLOAT16, BFLOAT16])
     attention = "memory_efficient_attention"
