@@ -15,7 +15,7 @@ from pathlib import Path
 from ernie_gram.run.heartbeat import STACK_SIGNAL, heartbeat_file, read_beat
 from ernie_gram.run.lost_peer import LOST_PEER_STATUS
 from ernie_gram.run.termination import SIGNALS
-from reader.errors import last_error_in
+from reader.errors import last_error_in, print_error
 
 POLL_SECONDS = 0.5
 # From the first failure to the report: other ranks fail because of it, and may be seen earlier.
@@ -78,13 +78,6 @@ class Rank:
         self.silent_seconds += min(seconds, 2 * POLL_SECONDS)
         return self.silent_seconds >= beat.limit
 
-    def is_stopped(self) -> bool:
-        """Whether it was stopped by SIGSTOP, or by a debugger."""
-        with suppress(OSError):
-            stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-            return stat.rpartition(")")[2].split()[0] in ("T", "t")
-        return False
-
     def doubt(self) -> tuple[bool, ...]:
         """Return what speaks against it as the one that failed first: the least is the cause of a failed job."""
         status = self.status or 0
@@ -104,23 +97,16 @@ class Rank:
         return f"{name} ended with status {status}: {line or 'no output'} ({self.log})"
 
 
-def watch(
-    ranks: Sequence[Rank],
-    signals: list[int],
-    show: Callable[[], None],
-    say: Callable[[str], None],
-    elsewhere: Callable[[], str] = str,
-) -> int:
+def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -> int:
     """Wait until all ranks have ended; return the exit status of the job.
 
-    If a rank fails or hangs, the others get SIGTERM, and SIGKILL KILL_SECONDS later.
+    If a rank fails, a line says why, and the others get SIGTERM, and SIGKILL KILL_SECONDS later. If one hangs, all get
+    SIGKILL.
 
     Args:
         ranks: those of this machine.
         signals: those that the launcher has received, appended by its handler; they are passed on to the ranks.
         show: called often, to print the ranks' output.
-        say: prints why the job fails.
-        elsewhere: returns why other machines end the job, or "".
     """
     then, seen, report_at, kill_at = time.monotonic(), 0, inf, inf
     while any(rank.status is None for rank in ranks):
@@ -131,15 +117,12 @@ def watch(
             _send(ranks, signals[-1])
             kill_at = now + SECOND_SIGNAL_SECONDS if seen > 1 else inf
         if any(rank.is_hanging(now - then) for rank in ranks):
-            first, did, limit = _activities(ranks)
+            doings = _activities(ranks)
             where = f"the stacks of all ranks are in {ranks[0].log.parent}"
-            say(f"rank {first} hangs: no progress for {limit} s (trainer.hang_seconds): {', '.join(did)}; {where}")
+            print_error(f"no progress for trainer.hang_seconds, first of {', then '.join(doings)}; {where}")
             _send([rank for rank in ranks if rank.heartbeat.exists()], STACK_SIGNAL)
             time.sleep(1)
             return _end(ranks, HANG_STATUS, 0, show)
-        if reason := elsewhere():
-            say(reason)
-            return _end(ranks, LOST_PEER_STATUS, KILL_SECONDS, show)
         failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
         if failed and report_at == inf:
             # If a signal has ended ranks, all ranks end at the same step, so the others follow.
@@ -155,22 +138,16 @@ def watch(
     status = cause.status or 0
     if status and not (signals and status in ENDED_BY_SIGNAL):
         # If an exchange has failed although no other rank has ended, one of them hangs, or the network does.
-        others = _activities(ranks)[1] if status == LOST_PEER_STATUS else []
-        say("; ".join([cause.failure(), *others]))
+        others = _activities(ranks) if status == LOST_PEER_STATUS else []
+        print_error("; ".join([cause.failure(), *others]))
     return _end(ranks, 128 - status if status < 0 else status, KILL_SECONDS, show)
 
 
-def _activities(ranks: Sequence[Rank]) -> tuple[int | None, list[str], int]:
-    """Return the rank that has hung first, what each running rank does, and the least time that they allow."""
-    found = ((rank, read_beat(rank.heartbeat)) for rank in ranks if rank.status is None)
-    beats = {rank: beat for rank, beat in found if beat and beat.limit}
-    # The others soon wait for the rank that hangs, so it is the one whose last progress is the oldest.
-    order = sorted(beats, key=lambda rank: (not rank.is_stopped(), beats[rank].seconds))
-    did = [
-        f"rank {rank.number} {beat.activity}{' (stopped by a signal)' * rank.is_stopped()}"
-        for rank, beat in beats.items()
-    ]
-    return order[0].number if order else None, did, min((beat.limit for beat in beats.values()), default=0)
+def _activities(ranks: Sequence[Rank]) -> list[str]:
+    """Return what each running rank does; the first is the cause of a hang: its last progress is the oldest."""
+    beats = [(rank.number, read_beat(rank.heartbeat)) for rank in ranks if rank.status is None]
+    found = sorted((beat.seconds, number, beat.activity) for number, beat in beats if beat and beat.limit)
+    return [f"rank {number}, which {activity}" for _, number, activity in found]
 
 
 def _send(ranks: Sequence[Rank], number: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import signal
 import sys
 import time
@@ -12,7 +11,6 @@ from typing import Any
 from paddle.distributed.launch.context import Context
 from paddle.distributed.launch.controllers import CollectiveController
 
-from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
 from ernie_gram.paddle_private import ENVIRONMENT_OF_RANK, process_of
 from ernie_gram.run.termination import REPEAT_SECONDS
@@ -73,23 +71,11 @@ class WatchedController(CollectiveController):
             Rank(int(container.env["PADDLE_TRAINER_ID"]), process_of(container), Path(container.outfile), start)
             for container, start in zip(self.pod.containers, self._log_starts, strict=True)
         ]
-        # There is no store if the launchers did not find each other through one.
-        client = getattr(self.master, "client", None) if self.job.replicas > 1 else None
-        others = OtherMachines(client, self.job.id, f"{self.pod.rank}-{platform.node()}") if client else None
-
-        def say(reason: str) -> None:
-            write_or_drop(sys.stderr, f"error: {reason}\n")
-            if others and not others.failure:
-                others.fail(reason)
-
         try:
-            elsewhere = (lambda: others.failure) if others else str
-            self.status = watch(ranks, self._signals, self._show, say, elsewhere)
+            self.status = watch(ranks, self._signals, self._show)
         finally:
             for rank in ranks:
                 rank.send(signal.SIGKILL)
-        if others:
-            others.end()
         return True
 
     def _show(self) -> None:

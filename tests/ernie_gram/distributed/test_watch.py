@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -62,10 +64,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 def run(ranks: list[Rank], *signals: int) -> tuple[int, list[str]]:
     """Watch the ranks; return the status and what was said. No rank may be left."""
-    said: list[str] = []
-    status = watch(ranks, list(signals), lambda: None, said.append)
+    with redirect_stderr(io.StringIO()) as said:
+        status = watch(ranks, list(signals), lambda: None)
     assert all(rank.status is not None for rank in ranks)
-    return status, said
+    return status, [line.removeprefix("error: ") for line in said.getvalue().splitlines()]
 
 
 def test_ranks_that_end_well_are_not_mentioned(start: Callable[..., list[Rank]]) -> None:
@@ -106,11 +108,8 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
     status, (line,) = run(ranks)
     assert status == 124
     # On a loaded machine the launcher may have read the notes before the last one was written.
-    assert re.fullmatch(
-        r"rank 1 hangs: no progress for 1 s \(trainer.hang_seconds\): rank 0 is in step [1-7], rank 1 is in "
-        rf"step [12]; the stacks of all ranks are in {re.escape(str(tmp_path))}",
-        line,
-    )
+    assert re.search(r"trainer.hang_seconds.* rank 1, which is in step [12], then rank 0, which is in step [1-7];", line)
+    assert line.endswith(str(tmp_path))
     assert 'rank.py", line 13 in <module>' in ranks[1].log.read_text()
 
 
@@ -121,7 +120,7 @@ def test_a_stopped_rank_is_named_when_another_has_lost_the_connection_to_it(star
     status, (line,) = run(ranks)
     assert status == 75
     assert line.startswith(f"rank 0 (process {ranks[0].process.pid}) ended with status 75: ")
-    assert line.endswith("; rank 1 is in step 3 (stopped by a signal)")
+    assert line.endswith("; rank 1, which is in step 3")
 
 
 def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
@@ -131,15 +130,6 @@ def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list
         f"PYTHONPATH={shlex.quote(str(ROOT))} ERNIE_GRAM_HEARTBEATS={tmp_path} {shlex.quote(sys.executable)} {script}"
     )
     assert run(start(f"{python} 0 {tmp_path}/one 15 0")) == (0, [])
-
-
-def test_the_failure_of_another_machine_ends_the_ranks_of_this_one(start: Callable[..., list[Rank]]) -> None:
-    ranks, said = start("sleep 60", "trap 'echo saved; exit 143' TERM; while :; do sleep 0.05; done"), list[str]()
-    time.sleep(0.3)
-    status = watch(ranks, [], lambda: None, said.append, lambda: "machine 1 (b): does not answer")
-    assert (status, said) == (75, ["machine 1 (b): does not answer"])
-    assert [rank.status for rank in ranks] == [-signal.SIGTERM, 143]
-    assert ranks[1].log.read_text().endswith("saved\n")
 
 
 def test_time_during_which_the_launcher_was_stopped_is_no_hang(start: Callable[..., list[Rank]]) -> None:
@@ -169,7 +159,5 @@ def test_a_second_signal_kills_the_ranks(start: Callable[..., list[Rank]]) -> No
     time.sleep(0.2)
     signals = [signal.SIGTERM]
     threading.Timer(0.5, signals.append, [signal.SIGTERM]).start()
-    said: list[str] = []
-    assert watch(ranks, signals, lambda: None, said.append) == 143
-    assert said == []
+    assert watch(ranks, signals, lambda: None) == 143
     assert [rank.status for rank in ranks] == [-signal.SIGKILL] * 2
