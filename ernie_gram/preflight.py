@@ -28,7 +28,7 @@ from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_bytes, parse_positive
-from reader.corpus.corpus_check import check_corpus
+from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import nearest_folder
 

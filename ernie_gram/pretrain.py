@@ -19,10 +19,9 @@ from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
-from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import check_output
-from ernie_gram.run.termination import end_at_signals
-from reader.corpus.corpus_check import check_corpus
+from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, print_warning
 from reader.system.console import write_or_drop
 

@@ -21,7 +21,7 @@ from ernie_gram.reporting.masks import filled_masks
 from ernie_gram.reporting.pretraining import pretraining_part
 from ernie_gram.reporting.runs import ReportedRun, comparability, left_out, read_runs, run_folders
 from ernie_gram.reporting.tables import results_table, settings_tables
-from ernie_gram.run.results_file import RESULTS, read_results
+from ernie_gram.run.run_log import RESULTS, read_results
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path

@@ -37,7 +37,7 @@ from reader.build_options import (
     resources_from,
 )
 from reader.corpus.builder import build_corpus, join_corpora
-from reader.corpus.corpus_check import check_corpus
+from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon

@@ -22,7 +22,7 @@ from ernie_gram.distributed.device import World, current_place
 from ernie_gram.distributed.loading import import_paddle
 from reader.errors import InputError, located
 from reader.system.arrays import Float32s
-from reader.system.child_commands import lines_of_module
+from reader.system.processes import lines_of_module
 from reader.tokenization.given_texts import is_table, listed, shown
 from tasks.files.own_texts import examples_of, plain_values, table_rows
 from tasks.kinds.base import Example

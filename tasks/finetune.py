@@ -24,10 +24,9 @@ from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
 from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
-from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.prepared import share
 from ernie_gram.run.run_folder import RESULT, check_output
-from ernie_gram.run.termination import end_at_signals
+from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop

@@ -23,8 +23,8 @@ import sys
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.run.results_file import append_result, read_results
 from ernie_gram.run.run_folder import check_output, lock_output
+from ernie_gram.run.run_log import append_result, read_results
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically

@@ -13,8 +13,7 @@ from math import inf
 from pathlib import Path
 
 from ernie_gram.run.heartbeat import STACK_SIGNAL, heartbeat_file, read_beat
-from ernie_gram.run.lost_peer import LOST_PEER_STATUS
-from ernie_gram.run.termination import SIGNALS
+from ernie_gram.run.termination import LOST_PEER_STATUS, SIGNALS
 from reader.errors import last_error_in, print_error
 
 POLL_SECONDS = 0.5

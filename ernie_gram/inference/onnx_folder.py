@@ -29,8 +29,8 @@ from ernie_gram.run.checkpoint import CHECKSUMS, write_checksums
 from reader.batches.fields import SLOTS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
-from reader.system.child_commands import lines_of_module
 from reader.system.output_files import check_new_folder
+from reader.system.processes import lines_of_module
 from reader.tokenization.vocabulary import MASK
 from reader.tokenization.wordpiece import WordPieceVocabulary
 

@@ -32,8 +32,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
-from reader.corpus.corpus_check import BackgroundCheck
-from reader.corpus.memmap import Corpus
+from reader.corpus.memmap import BackgroundCheck, Corpus
 from reader.system.progress import progress
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ernie_gram.config.loading import flatten
-from ernie_gram.run.results_file import RESULTS
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
-from ernie_gram.run.run_log import LOG, STARTS, Record, is_record, read_json_lines
+from ernie_gram.run.run_log import LOG, RESULTS, STARTS, Record, is_record, read_json_lines
 from reader.errors import InputError
 from reader.system.atomic_files import sha256_of
 from reader.system.untrusted_text import read_json, read_yaml

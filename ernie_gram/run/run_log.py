@@ -22,6 +22,8 @@ from reader.system.untrusted_text import json_value
 
 # STARTS has an object for each start of the run: where its results come from.
 LOG, STARTS = "log.jsonl", "starts.jsonl"
+# Of a sweep: a record for each finished run.
+RESULTS = "results.jsonl"
 # Names of the meters in training records, see training/meters.py.
 RATE, UTILISATION, WAIT, CPU = "sequences_per_second", "mfu", "feed_wait_share", "cpu_seconds_per_step"
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
@@ -54,6 +56,21 @@ def read_json_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
 def read_log(output: Path) -> list[Record]:
     """Return the records of a run, oldest first; other lines are skipped."""
     return [record for record in read_json_lines(output / LOG)[0] if is_record(record)]
+
+
+def read_results(folder: Path) -> tuple[dict[str, dict[str, Any]], list[int]]:
+    """Return the records by the name of the run, the last one of each, and the numbers of broken lines."""
+    found, broken = read_json_lines(folder / RESULTS)
+    return {str(record["run"]): record for record in found if isinstance(record.get("result"), dict)}, broken
+
+
+def append_result(folder: Path, record: dict[str, Any]) -> None:
+    """Append a record; half a line of a killed command, which may end within a character, is ended first."""
+    path = folder / RESULTS
+    before = path.read_bytes() if path.is_file() else b""
+    beginning = "" if not before or before.endswith(b"\n") else "\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{beginning}{json.dumps(record, ensure_ascii=False)}\n")
 
 
 def is_record(value: dict[str, Any]) -> bool:

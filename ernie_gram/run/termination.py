@@ -1,11 +1,14 @@
 """SIGTERM, SIGINT and SIGHUP: training ends after a step, with a checkpoint; everything else ends at once.
 
+A process that has lost the connection to another one of its job ends too, see `lost_peer_error`.
+
 The state here belongs to the process, as signal handlers do.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -16,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
+from reader.errors import print_error
 from reader.system.console import write_or_drop
 
 Item = TypeVar("Item")
@@ -30,6 +34,14 @@ ORPHAN_SECONDS = 45.0
 REPEAT_SECONDS = 1.0
 # The longest time that the last line of a process waits for the line about its signal.
 NOTICE_SECONDS = 1.0
+# EX_TEMPFAIL of sysexits.h. The launcher looks for the cause in another process.
+LOST_PEER_STATUS = 75
+# What gloo and NCCL raise, through Paddle. Of NCCL only its errors of the system (2) and of another process (6): others
+# have their cause here, for example a missing libnccl.so. Mostly NCCL raises nothing and waits for ever; then the
+# launcher ends this process.
+_LOST = re.compile(
+    r"^std::exception$|gloo|nccl error\([26]\)|connection (reset|closed|refused)|broken pipe", re.IGNORECASE
+)
 
 
 @dataclass
@@ -135,6 +147,22 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
             signal.signal(number, handler)
         sender.close()
         _state.number = None
+
+
+@contextmanager
+def lost_peer_error(world_size: int) -> Iterator[None]:
+    """Within the context, a failed exchange ends the process with one line and LOST_PEER_STATUS, not a traceback.
+
+    Args:
+        world_size: number of processes of the job; with one, no exchange can fail.
+    """
+    try:
+        yield
+    except (RuntimeError, OSError, SystemError) as error:
+        if world_size == 1 or not _LOST.search(str(error)):
+            raise
+        print_error(f"lost the connection to another process of this job ({error})")
+        sys.exit(LOST_PEER_STATUS)
 
 
 def _watch(receiver: socket.socket, parent: int, grace_seconds: float) -> None:

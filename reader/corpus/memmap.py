@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -33,6 +35,7 @@ from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.arrays import Int32s, Int64s
+from reader.system.progress import progress
 from reader.system.untrusted_text import json_value, limited_text
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
@@ -249,3 +252,41 @@ class Corpus:
 def _are_ascending(values: Int64s, last: int) -> bool:
     """Return whether numbers begin with 0, become larger from each to the next one, and end with `last`."""
     return bool(values[0] == 0 and values[-1] == last and (values[:-1] < values[1:]).all())
+
+
+def check_corpus(path: Path) -> str:
+    """Check a corpus and its files, and show the progress; return a summary. Raises InputError if a file is damaged."""
+    info = CorpusInfo.load(path)
+    size = sum((path / name).stat().st_size for name in info.digests if (path / name).is_file())
+    with progress(f"checking {path}", size, "B") as bar:
+        check_files(path, info.digests, bar.update)
+    Corpus(path)
+    return f"{len(info.digests)} files ({size:,} bytes) match their digests"
+
+
+class BackgroundCheck:
+    """Checks the files of corpora in a background thread, so that training need not wait for it."""
+
+    def __init__(self, corpora: Iterable[Corpus]) -> None:
+        """Start the thread. It does not keep the process alive."""
+        self._corpora = list(corpora)
+        self._done: Future[None] = Future()
+        threading.Thread(target=self._run, name="corpus check", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            for corpus in self._corpora:
+                check_files(corpus.path, corpus.info.digests)
+        except BaseException as error:
+            self._done.set_exception(error)
+        else:
+            self._done.set_result(None)
+
+    def poll(self) -> None:
+        """Raise InputError if the check has found a damaged file so far."""
+        if self._done.done():
+            self._done.result()
+
+    def wait(self) -> None:
+        """Wait until the check is finished. Raises InputError if it has found a damaged file."""
+        self._done.result()

@@ -1,4 +1,4 @@
-"""The cores of this machine, worker processes that end when their parent ends, and a map over tasks that uses them."""
+"""The cores of this machine, and processes that end with their parent: a map over tasks, and modules as commands."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import gc
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import Any, TypeVar
 
-from reader.errors import SystemRefusedError
+from reader.errors import InputError, SystemRefusedError, last_error_in
+from reader.system.installation import child_environment
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _PR_SET_PDEATHSIG = 1  # of prctl
+# How the last line of a command that failed begins.
+ERROR = "error: "
 _function: Callable[[Any], Any] | None = None
 
 
@@ -33,6 +39,39 @@ def signal_at_parent_death(number: int) -> None:
     If the parent has ended already, nothing is sent: compare `os.getppid()` with the expected parent afterwards.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def lines_of_module(module: str, *arguments: str) -> Generator[str, None, None]:
+    """Run a module as a command, and yield the lines that it prints, without its errors.
+
+    At an exception, or if the generator is closed, the process gets SIGTERM and is awaited: a run saves a checkpoint.
+    Raises InputError with its last error if it fails.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        env=child_environment(PYTHONUNBUFFERED="1"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
+    )
+    printed = list[str]()
+    with process:
+        try:
+            for line in process.stdout or ():
+                printed.append(line)
+                if not line.startswith(ERROR):
+                    yield line.rstrip("\n")
+        except BaseException:
+            process.terminate()
+            process.communicate()
+            raise
+    if process.returncode:
+        message = last_error_in("".join(printed))
+        ended = "" if message.startswith(ERROR) else f"{module} ended with status {process.returncode}: "
+        raise InputError(f"{ended}{message.removeprefix(ERROR)}")
 
 
 def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:

@@ -18,9 +18,8 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import evaluation_settings
 from ernie_gram.pretraining.prepare import prepare as prepare_pretraining
 from ernie_gram.run import checkpoint
-from ernie_gram.run.results_file import RESULTS
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, identity_differences
-from ernie_gram.run.run_log import CPU, RATE, read_log
+from ernie_gram.run.run_log import CPU, RATE, RESULTS, read_log
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from reader.system.untrusted_text import json_value, limited_text, read_yaml

@@ -108,7 +108,7 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
     status, (line,) = run(ranks)
     assert status == 124
     # On a loaded machine the launcher may have read the notes before the last one was written.
-    assert re.search(r"trainer.hang_seconds.* rank 1, which is in step [12], then rank 0, which is in step [1-7];", line)
+    assert re.search(r"trainer.hang_seconds.* rank 1, which is in step [12], then rank 0, which is in step", line)
     assert line.endswith(str(tmp_path))
     assert 'rank.py", line 13 in <module>' in ranks[1].log.read_text()
 

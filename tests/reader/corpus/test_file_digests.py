@@ -13,9 +13,8 @@ import pytest
 from ernie_gram.run.run_log import read_log
 from reader.build import main
 from reader.corpus import file_digests
-from reader.corpus.corpus_check import BackgroundCheck
 from reader.corpus.file_digests import file_digest
-from reader.corpus.memmap import Corpus
+from reader.corpus.memmap import BackgroundCheck, Corpus
 from reader.errors import InputError
 from tests.support.commands import call
 from tests.support.further_cases import only

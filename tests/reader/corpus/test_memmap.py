@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from reader.batches.feeder import Feeder, Masking
-from reader.corpus.corpus_check import check_corpus
-from reader.corpus.memmap import Corpus
+from reader.corpus.memmap import Corpus, check_corpus
 from reader.errors import InputError
 from tests.reader.corpus.test_units import tokens_of
 
