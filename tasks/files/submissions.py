@@ -28,11 +28,11 @@ from typing import Any
 from reader.errors import InputError, counted
 from tasks.kinds.base import Example, Kind, Predictions, json_id
 from tasks.kinds.catalog import KINDS
+from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.lines import JsonLines, read_json
 from tasks.layouts.rows import Layout, OmittedError, Place, Role, Row, RowError, Wanted
 from tasks.layouts.tables import Conll, Tsv
-from tasks.metrics.entities import read_tags
 from tasks.registry.chinese import TEST_1_0
 
 NA_PROB = "na_prob.json"
@@ -86,7 +86,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     takes answers by ID: as in official scorers, missing answers are then counted, and unknown IDs ignored.
     """
     answers: dict[str, Any] = {}
-    aliases = kind.task.label_aliases
+    tags = Reading(kind.task, labelled=True, training=False).tags
     unknown: list[tuple[Place, str]] = []
     by_id = {example.id: example for example in examples}
     for number, row in enumerate(form_of(kind.task).layout.rows([path], ANSWERS)):
@@ -106,7 +106,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
             unknown.append((row.place, key))
             continue
         try:
-            answers[key] = kind.answer_of(read_tags(value, aliases) if "tokens" in row.values else value, example)
+            answers[key] = kind.answer_of(tags.read(value) if "tokens" in row.values else value, example)
         except (RowError, OmittedError, ValueError) as error:
             raise InputError(f"{row.place}: {error}") from error
     if not kind.is_scored_by_id and len(unknown) > omitted:

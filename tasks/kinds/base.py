@@ -216,7 +216,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         """Return the answer that a submission has for an example, as the task's metric takes it.
 
         Args:
-            value: what a file has: a text, a JSON value, or the tuple of the tags of all tokens (see read_tags).
+            value: what a file has: a text, a JSON value, or the tuple of the tags of all tokens (see TagReader).
 
         Raises RowError or OmittedError for a value that is no answer.
         """

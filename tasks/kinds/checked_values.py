@@ -7,12 +7,14 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from reader.errors import similar
 from reader.tokenization.given_texts import shown, text_fault
 from tasks.kinds.task import Task
 from tasks.layouts.rows import OmittedError, RowError
+from tasks.metrics.entities import TagReader
 
 
 @dataclass
@@ -32,6 +34,11 @@ class Reading:
     training: bool
     notes: Counter[str] = field(default_factory=Counter)
     own: bool = False
+
+    @cached_property
+    def tags(self) -> TagReader:
+        """The reader of the file's tags."""
+        return TagReader(self.task.labels, self.task.label_aliases)
 
 
 def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:

@@ -27,7 +27,7 @@ from tasks.kinds.tokens import Ranges, tokenize_sentences, windows_of_texts
 from tasks.layouts.benchmarks import Cluener, entities_in
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.entities import Entity, entities_of, read_tags, tag_set, tags_of, to_iob2
+from tasks.metrics.entities import Entity, entities_of, tag_set, tags_of, to_iob2
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer
@@ -127,7 +127,7 @@ def _tags(value: Any, num_tokens: int, reading: Reading) -> tuple[str, ...]:
     if len(tags) != num_tokens:
         raise RowError(f"{num_tokens} tokens but {len(tags)} tags")
     try:
-        return read_tags(tags, reading.task.label_aliases)
+        return reading.tags.read(tags)
     except ValueError as error:
         raise RowError(str(error)) from error
 

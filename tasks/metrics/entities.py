@@ -1,14 +1,15 @@
 """Tag schemes, and entity F1 of tag sequences (conlleval: CoNLL-2003, MSRA-NER) and of labelled spans (CLUENER).
 
 A tag is `O`, or a letter and a type. Schemes differ in the letters: IOB1, IOB2, IOE, and BIOES, also written as BMES,
-BILOU or BMEWO.
+BILOU or BMEWO. Files also differ in the form: B-PER or B_PER, PER-B or PER_B, or numbers. `TagReader` reads all of
+these; the functions take tags such as B-PER, in any scheme.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,7 +21,8 @@ OUTSIDE = "O"
 LETTERS = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S", "W": "S"}
 STARTS = frozenset("BS")
 ENDS = frozenset("ES")
-TAG = re.compile("([BIMELSUW])[-_](.+)")
+BEFORE = re.compile("(?P<letter>[BIMELSUW])[-_](?P<type>.+)")
+AFTER = re.compile("(?P<type>.+)[-_](?P<letter>[BIMELSUW])")
 
 
 class Entity(NamedTuple):
@@ -31,26 +33,59 @@ class Entity(NamedTuple):
     end: int
 
 
-def read_tags(tags: Sequence[str], aliases: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the tags of a file with BIOES's letter before the type; raises ValueError that names the tag.
+class TagReader:
+    """Reads the tags of one file, in all of which the letter is before the type, or in all after it.
 
-    `aliases` give tags to numbers and other names.
+    The first row with entities shows which; it is refused if all its tags, such as B-I, can be read in both ways.
     """
-    split = (split_tag(aliases.get(tag, tag)) for tag in tags)
-    return tuple(f"{letter}-{of_type}" if of_type else letter for letter, of_type in split)
+
+    def __init__(self, types: Collection[str] | None, aliases: Mapping[str, str]) -> None:
+        """`types` are the task's types of entities, if known; `aliases` give tags to numbers and other names."""
+        self._types, self._aliases = set(types or ()), aliases
+        self._form: re.Pattern[str] | None = None
+
+    def read(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """Return tags with BIOES's letter before the type; raises ValueError that names the tag."""
+        tags = [self._aliases.get(tag, tag) for tag in tags]
+        inside = sorted(set(tags) - {OUTSIDE})
+        form = self._form or _form_of(inside, self._types)
+        known = {OUTSIDE: OUTSIDE} | {tag: "-".join(split_tag(tag, form)) for tag in inside}
+        self._form = form if inside else self._form
+        return tuple(known[tag] for tag in tags)
+
+
+def _form_of(tags: Sequence[str], types: set[str]) -> re.Pattern[str]:
+    """Return the form in which all tags can be read; of both, the one with known types, or with a scheme's letters."""
+    forms = [form for form in (BEFORE, AFTER) if all(map(form.fullmatch, tags))]
+    if len(forms) < 2 or not tags:
+        return forms[0] if forms else BEFORE
+    parts = {(tag[0], tag[2:]) for tag in tags}, {(tag[-1], tag[:-2]) for tag in tags}
+    typed = [form for form, found in zip(forms, parts, strict=True) if {of_type for _, of_type in found} <= types]
+    if len(typed) == 1 or (typed and parts[0] == parts[1]):
+        return typed[0]
+    before, after = ({letter for letter, _ in found} for found in parts)
+    if _is_scheme(before) != _is_scheme(after) and (_is_scheme(before) or {"B"} < after):
+        return BEFORE if _is_scheme(before) else AFTER
+    raise ValueError(f"the tag {tags[0]!r} can be read in two ways; list the types of entities under `labels`")
+
+
+def _is_scheme(letters: set[str]) -> bool:
+    """Return whether a file may have these letters alone: all others than B and I need B and an end."""
+    return letters <= set("BI") or ("B" in letters and not letters.isdisjoint("EL"))
 
 
 @lru_cache(4096)
-def split_tag(tag: str) -> tuple[str, str]:
+def split_tag(tag: str, form: re.Pattern[str] = BEFORE) -> tuple[str, str]:
     """Return the letter of a tag in BIOES's spelling, and the type of its entity; "O" and "" for `O`.
 
-    Raises ValueError for another tag than `O`, B-TYPE or B_TYPE.
+    Raises ValueError for another tag than `O` that does not have the form.
     """
     if tag == OUTSIDE:
         return OUTSIDE, ""
-    if found := TAG.fullmatch(tag):
-        return LETTERS[found[1]], found[2]
-    raise ValueError(f"the tag {tag!r} is neither O nor B-TYPE or I-TYPE; name numbers and others in `label_aliases`")
+    if found := form.fullmatch(tag):
+        return LETTERS[found["letter"]], found["type"]
+    expected = "B-TYPE or I-TYPE" if form is BEFORE else "TYPE-B or TYPE-I"
+    raise ValueError(f"the tag {tag!r} is neither O nor {expected}; name numbers and other tags in `label_aliases`")
 
 
 def to_iob2(tags: Sequence[str]) -> tuple[str, ...]:

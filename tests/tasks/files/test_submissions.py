@@ -210,6 +210,7 @@ SCHEMES = {
     "BIOES": "B-A E-A O S-A S-A S-B O",
     "BMES": "B-A E-A O S-A S-A S-B O",
     "BILOU": "B-A L-A O U-A U-A U-B O",
+    "letters after types": "A-B A-I O A-B A-B B-B O",
     "BMEWO": "B-A E-A O W-A W-A W-B O",
     "underscores": "B_A I_A O B_A B_A B_B O",
     "numbers": "1 2 0 1 1 3 0",

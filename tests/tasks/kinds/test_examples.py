@@ -255,8 +255,8 @@ def test_tags_become_iob2_and_entities() -> None:
     assert [example.text[slice(*span)] for span in example.token_spans()] == list(tokens)
 
 
-@pytest.mark.parametrize("tags", [["B_PER", "I-PER", "O"], [1, 2, 0], ["1", "2", "0"], ["first", "I-PER", "O"]])
-def test_tags_may_be_numbers_or_names(tags: list[Any]) -> None:
+@pytest.mark.parametrize("tags", [["PER-B", "PER_I", "O"], [1, 2, 0], ["1", "2", "0"], ["first", "I-PER", "O"]])
+def test_tags_may_follow_their_types_or_be_numbers(tags: list[Any]) -> None:
     names = {"0": "O", "1": "B-PER", "2": "I-PER", "first": "B-PER"}
     example = make(dataclasses.replace(NER, label_aliases=names), tokens=["a", "b", "c"], tags=tags)
     assert example.tags == ("B-PER", "I-PER", "O")
@@ -291,7 +291,7 @@ def test_entities_of_a_text_become_tags() -> None:
         ({"tokens": ["a"], "tags": ["B-ORG"]}, "'ORG'"),
         ({"tokens": ["a"], "tags": ["Q"]}, "'Q'"),
         # Numbers without names.
-        ({"tokens": ["a", "b"], "tags": [3, 0]}, "'3' .*label_aliases"),
+        ({"tokens": ["a", "b"], "tags": [3, 0]}, "'0' .*label_aliases"),
         ({"tokens": ["a", "b"], "tags": [3, "O"]}, "tags"),
         ({"tokens": ["a"]}, "tags is missing"),
         ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c'"),

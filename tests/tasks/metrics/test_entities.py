@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tasks.metrics.entities import Entity, cluener, conlleval, entities_of, read_tags, tag_set, tags_of, to_iob2
+from tasks.metrics.entities import Entity, TagReader, cluener, conlleval, entities_of, tag_set, tags_of, to_iob2
 
 
 @pytest.mark.parametrize(
@@ -33,20 +33,46 @@ def test_other_tags_are_refused(tag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("written", "types", "expected"),
     [
-        ("B_person_name L_person_name U-x O", "B-person_name E-person_name S-x O"),
-        ("B-M 1 W-M", "B-M I-M S-M"),
-        ("PER-B O", None),
-        ("2 O", None),
+        ("T-B T-I P-B A1-S O", (), "B-T I-T B-P S-A1 O"),
+        ("B_a_b I_a_b a_b_S O", (), None),
+        ("B_person_name L_person_name U-x O", (), "B-person_name E-person_name S-x O"),
+        ("name_W name-M", (), "S-name I-name"),
+        # Every tag could be a letter and a type, or a type and a letter.
+        ("O S-B S-I", (), "O B-S I-S"),
+        ("O B-S I-S", (), "O B-S I-S"),
+        ("S-B S-I B-B B-I", (), "B-S I-S B-B I-B"),
+        ("B-S E-S", (), "B-S E-S"),
+        ("B-M I-M", (), "B-M I-M"),
+        ("S-B O", (), None),
+        ("B-B B-I", (), None),
+        ("B-I", (), None),
+        ("S-S", (), None),
+        ("S-S", ("S",), "S-S"),
+        ("B-B B-I", ("B",), "B-B I-B"),
+        ("B-I", ("I", "PER"), "B-I"),
+        ("S-B S-I", ("B", "I"), "S-B S-I"),
+        ("B-PER PER-I", (), None),
+        ("B-PER PER", (), None),
     ],
 )
-def test_tags_of_a_file_have_the_letter_before_the_type(written: str, expected: str | None) -> None:
+def test_letters_are_before_all_types_or_after_them(written: str, types: tuple[str, ...], expected: str | None) -> None:
+    reader = TagReader(types, {})
     if expected is None:
-        with pytest.raises(ValueError, match="label_aliases"):
-            read_tags(written.split(), {"1": "I-M"})
+        with pytest.raises(ValueError, match="the tag '"):
+            reader.read(written.split())
     else:
-        assert read_tags(written.split(), {"1": "I-M"}) == tuple(expected.split())
+        assert reader.read(["O", *written.split()]) == ("O", *expected.split())
+
+
+def test_all_rows_of_a_file_have_the_form_of_the_first_with_entities() -> None:
+    reader = TagReader(None, {"x": "PER-I"})
+    with pytest.raises(ValueError, match="'PER'"):
+        reader.read(["PER", "B-PER"])
+    assert [reader.read(row.split()) for row in ("O O", "PER-B x", "B-S")] == [("O", "O"), ("B-PER", "I-PER"), ("S-B",)]
+    with pytest.raises(ValueError, match="'I-PER'"):
+        reader.read(["PER-B", "I-PER"])
 
 
 def test_entities_and_tags_are_converted_into_each_other() -> None:
