@@ -128,8 +128,8 @@ def add_operation(
 def _definition(operation: Definition) -> dict[str, Any]:
     """Return the definition of an operation for Paddle.
 
-    Paddle knows an operation by its name, so equal names have one definition. A name that contains "_grad" would be
-    taken for that of the gradient of another operation.
+    Paddle knows an operation by its name, so operations that differ need different names; AssertionError if they have
+    not. A name that contains "_grad" would be taken for that of the gradient of another operation.
     """
     name, compute, count, given, results, settings = operation
 
@@ -151,7 +151,7 @@ def _definition(operation: Definition) -> dict[str, Any]:
 
     described = "_".join(map(str, (*given, *settings))).replace(".", "_")
     unique = f"compiled_{name}_{described}" + "_in_place" * any(result.in_place for result in results)
-    _definitions[unique] = operation
+    assert _definitions.setdefault(unique, operation) == operation, f"{unique} is the name of another operation"
     return {
         "name": unique,
         "input_names": [f"input{i}" for i in given],

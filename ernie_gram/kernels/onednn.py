@@ -36,7 +36,7 @@ SMALL = 32
 
 
 def use_onednn(
-    program: paddle.static.Program, kinds: Collection[str], rounds_factors: bool, kept: Collection[int]
+    program: paddle.static.Program, kinds: Collection[str], rounds_factors: bool, kept: Collection[str]
 ) -> int:
     """Let operations of a program be computed by oneDNN; return how many.
 
@@ -60,7 +60,7 @@ def use_onednn(
     return moved
 
 
-def _is_movable(operation: Operation, kept: Collection[int]) -> bool:
+def _is_movable(operation: Operation, kept: Collection[str]) -> bool:
     """Return whether all inputs and results are float32 tensors that are needed, and no result is fetched."""
     # oneDNN's kernels compute all results, and fail without a place for one.
     values = [*operation.operands_source(), *operation.results()]
@@ -74,7 +74,7 @@ def _marked(result: Value) -> Value:
     return result
 
 
-def _round_factors(block: Block, kept: Collection[int]) -> None:
+def _round_factors(block: Block, kept: Collection[str]) -> None:
     """Replace large float32 products and their gradients by products of bfloat16 factors."""
     # ID of a value -> the value rounded to bfloat16, once, before its first use in a product.
     rounded: dict[int, Value] = {}
@@ -99,7 +99,7 @@ def _round_factors(block: Block, kept: Collection[int]) -> None:
         operation.erase()
 
 
-def _is_large(operation: Operation, kept: Collection[int]) -> bool:
+def _is_large(operation: Operation, kept: Collection[str]) -> bool:
     """Return whether no dimension of a float32 product is known to be small, and its results may be replaced."""
     x, y = operation.operands_source()[:2]
     if x.dtype != paddle.float32 or y.dtype != paddle.float32 or any(each.id in kept for each in operation.results()):

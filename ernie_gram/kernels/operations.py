@@ -140,7 +140,8 @@ def attention_backward(
     """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
     inputs = (gradient, out, log_sums, projected, bias, starts, lengths, key)
     results = (Result(3), Result(4)) if wants_bias else (Result(3),)
-    return add_operation("attention_backward", _attention_backward, inputs, results, rate, scale)
+    name = f"attention_backward{'_with_bias' * wants_bias}"
+    return add_operation(name, _attention_backward, inputs, results, rate, scale)
 
 
 def _attention_backward(*arrays_and_settings: Any) -> None:

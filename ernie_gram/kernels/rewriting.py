@@ -21,7 +21,7 @@ _FRESH = ("pd_op.matmul", "pd_op.add")
 _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
 
-def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
+def use_compiled(program: paddle.static.Program, kept: Collection[str]) -> None:
     """Use compiled functions for softmax, dropout, their gradients, that of layer norm, and biases.
 
     In a program without gradients, gelu and layer norm include the additions of biases and residuals before them.
@@ -45,15 +45,15 @@ def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
     insert_at_end(block)
 
 
-def _is_kept(operation: Operation, kept: Collection[int]) -> bool:
+def _is_kept(operation: Operation, kept: Collection[str]) -> bool:
     return any(result.id in kept for result in operation.results())
 
 
-def _has_one_reader(value: Value, kept: Collection[int]) -> bool:
+def _has_one_reader(value: Value, kept: Collection[str]) -> bool:
     return value.id not in kept and value.has_one_use()
 
 
-def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
+def _is_free(value: Value, last: Operation, kept: Collection[str]) -> bool:
     """Return whether an operation may overwrite the memory of a value, because it is the last one that reads it."""
     if value.id in kept or value.get_defining_op().name() not in _FRESH:
         return False
@@ -69,7 +69,7 @@ def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
     return not others
 
 
-def _softmax(operation: Operation, kept: Collection[int]) -> None:
+def _softmax(operation: Operation, kept: Collection[str]) -> None:
     """Replace a softmax, and a dropout that reads it."""
     scores, weights = operation.operand_source(0), operation.result(0)
     if operation.attrs()["axis"] not in (-1, len(scores.shape) - 1):
@@ -86,7 +86,7 @@ def _softmax(operation: Operation, kept: Collection[int]) -> None:
     _replace(operation, [new])
 
 
-def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
+def _softmax_gradient(operation: Operation, kept: Collection[str]) -> None:
     """Replace the gradient of softmax, and that of a dropout before it."""
     weights, gradient = operation.operands_source()
     if operation.attrs()["axis"] not in (-1, len(weights.shape) - 1):
@@ -100,23 +100,23 @@ def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
         before.erase()
 
 
-def _dropout(operation: Operation, _: Collection[int]) -> None:
+def _dropout(operation: Operation, _: Collection[str]) -> None:
     _replace(operation, operations.dropout(operation.operand_source(0), operations.dropout_key(), _rate(operation)))
 
 
-def _dropout_gradient(operation: Operation, _: Collection[int]) -> None:
+def _dropout_gradient(operation: Operation, _: Collection[str]) -> None:
     mask, gradient, _ = operation.operands_source()
     _replace(operation, operations.masked(gradient, mask, _rate(operation)))
 
 
-def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
+def _layer_norm_gradient(operation: Operation, _: Collection[str]) -> None:
     x, scale, bias, mean, variance, gradient = operation.operands_source()
     if scale.initialized() and bias.initialized():
         epsilon = float(operation.attrs()["epsilon"])
         _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon))
 
 
-def _is_read_once(x: Value, reader: Operation, kept: Collection[int]) -> bool:
+def _is_read_once(x: Value, reader: Operation, kept: Collection[str]) -> bool:
     """Return whether only `reader` reads x, and is not in a marked layer.
 
     A marked layer is recomputed by a copy with gradients, which must give the same bits, so it is not changed.
@@ -132,7 +132,7 @@ class _Biased(NamedTuple):
     addition: Operation
     product: Operation
 
-    def is_free(self, kept: Collection[int]) -> bool:
+    def is_free(self, kept: Collection[str]) -> bool:
         """Return whether the sum may take the memory of the rows."""
         return _is_free(self.rows, self.addition, kept)
 
@@ -142,7 +142,7 @@ class _Biased(NamedTuple):
         self.product.erase()
 
 
-def _biased(operation: Operation, kept: Collection[int]) -> _Biased | None:
+def _biased(operation: Operation, kept: Collection[str]) -> _Biased | None:
     """Return the parts of an addition of a bias, None for other operations."""
     if operation.name() != "pd_op.add":
         return None
@@ -155,7 +155,7 @@ def _biased(operation: Operation, kept: Collection[int]) -> _Biased | None:
     return _Biased(rows, bias, operation, matmul) if is_bias else None
 
 
-def _gelu(operation: Operation, kept: Collection[int]) -> None:
+def _gelu(operation: Operation, kept: Collection[str]) -> None:
     """Replace the exact gelu of rows + bias, if only gelu reads the sum; in training its gradient reads it too."""
     x = operation.operand_source(0)
     found = _biased(x.get_defining_op(), kept) if _is_read_once(x, operation, kept) else None
@@ -164,7 +164,7 @@ def _gelu(operation: Operation, kept: Collection[int]) -> None:
         found.erase()
 
 
-def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
+def _layer_norm(operation: Operation, kept: Collection[str]) -> None:
     """Replace the layer norm of residual + rows + bias, if only it reads the sums; in training its gradient does."""
     x, scale, shift = operation.operands_source()
     addition = x.get_defining_op()
@@ -182,7 +182,7 @@ def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
         found.erase()
 
 
-def _addition(operation: Operation, kept: Collection[int]) -> None:
+def _addition(operation: Operation, kept: Collection[str]) -> None:
     """Replace the addition of a bias."""
     found = _biased(operation, kept)
     if found:
@@ -191,7 +191,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
 
 
 # Replacements that remove other operations come first.
-_STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
+_STAGES: tuple[dict[str, Callable[[Operation, Collection[str]], None]], ...] = (
     {"pd_op.softmax": _softmax},
     {"pd_op.softmax_grad": _softmax_gradient},
     {"pd_op.gelu": _gelu, "pd_op.layer_norm": _layer_norm},

@@ -1,0 +1,45 @@
+"""Operations of this project have a name of their own in Paddle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.static_programs import fresh_program
+
+import paddle  # isort: skip
+from ernie_gram.kernels import operations  # isort: skip
+from ernie_gram.kernels.custom_operations import Result, add_operation  # isort: skip
+
+
+def gradients(trains_bias: bool) -> list[np.ndarray]:
+    """Return the gradients of attention for its input, and for its bias if that is trained."""
+    random = np.random.default_rng(0)
+    feed = {
+        "projected": random.standard_normal((1, 5, 3, 2, 4), dtype=np.float32),
+        "bias": random.standard_normal((1, 2, 3, 3), dtype=np.float32),
+    }
+    with fresh_program() as (executor, main, _):
+        projected, bias = (paddle.static.data(name, list(value.shape)) for name, value in feed.items())
+        projected.stop_gradient, bias.stop_gradient = False, not trains_bias
+        starts, lengths = (paddle.assign(np.array(each, np.int64)) for each in ([0, 2, 5], [2, 3]))
+        out = operations.attention_with_gradient(projected, bias, starts, lengths, 0.0, 0.5)
+        wanted = [projected, bias] if trains_bias else [projected]
+        return executor.run(main, feed=feed, fetch_list=paddle.static.gradients([(out * out).sum()], wanted))
+
+
+def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_process() -> None:
+    of_projected, of_bias = gradients(trains_bias=True)
+    (alone,) = gradients(trains_bias=False)
+    np.testing.assert_array_equal(alone, of_projected)
+    assert np.abs(of_bias).max() > 0
+    np.testing.assert_array_equal(gradients(trains_bias=True)[1], of_bias)
+
+
+def test_an_operation_of_another_meaning_needs_another_name() -> None:
+    with fresh_program():
+        x = paddle.static.data("x", [2])
+        add_operation("for_this_test", np.copyto, (x,), (Result(0),))
+        add_operation("for_this_test", np.copyto, (x,), (Result(0),))
+        with pytest.raises(AssertionError, match="for_this_test"):
+            add_operation("for_this_test", np.copyto, (x,), (Result(0), Result(0)))
