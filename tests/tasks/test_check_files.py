@@ -38,3 +38,9 @@ def test_a_bad_task_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_a_folder_without_files_is_named(tmp_path: Path) -> None:
     assert "has the files of no task" in call(main, "--data", str(tmp_path)).stderr
     assert "looked for train-v1.1.json (also looked" in call(main, "squad1", "--data", str(tmp_path)).stderr
+
+
+def test_bad_rows_can_be_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.tsv", "sentence\tlabel\nfine\tgood\nfine\t1\n")
+    skipped = call(main, "sst2", "--data", str(tmp_path), "--on_bad_row", "skip").stdout.splitlines()
+    assert skipped[2].strip().startswith(f"{path}:2: the label 'good'")

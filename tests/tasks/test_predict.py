@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tqdm import tqdm
 
 from tasks.api import FineTuned
+from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.score import main as score
 from tests.support.commands import Done, assert_one_line_error, call, python
-from tests.support.finetuned_runs import made_run, set_null_threshold
+from tests.support.finetuned_runs import INPUT, made_run, set_null_threshold
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write, write_json, write_lines
 
@@ -71,6 +73,14 @@ def test_without_output_the_answers_alone_are_on_standard_output(rte: Path, tmp_
         assert account.endswith(f"({gold if source[0] == '--data' else own})")
     for more, key in ((["--processes", "2"], "--output"), (["--overwrite"], "--overwrite")):
         assert_one_line_error(predict(rte, "--input", own, *more), f"{key}: ")
+
+
+def test_the_bars_count_all_rows(rte: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]) -> None:
+    path = pairs_file(tmp_path / "dev.tsv", labels=True)
+    predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path)
+    counted = [(name, bar.n, bar.total) for name, bar in bars.items()]
+    texts = ("splitting texts into tokens", len(TEXTS), len(TEXTS))
+    assert counted == [(f"reading {path}", 25, None), texts, ("predicting", 25, 25)]
 
 
 def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
@@ -175,6 +185,20 @@ def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
     assert all(" ".join(r["tokens"])[e["start"] : e["end"]] == e["text"] for r in joined for e in r["entities"])
 
 
+def test_options_and_scores_are_answered(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "race", TASKS["race"])
+    rows = [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i]} for i, text in enumerate(TEXTS[:3])]
+    path = write_lines(tmp_path / "own.jsonl", *rows)
+    answers = records(run, "--input", path, "--layout", "json", output=tmp_path / "a")
+    assert [record["option"] for record in answers] == [TEXTS[record["choice"]] for record in answers]
+    assert [len(record["probabilities"]) for record in answers] == [2, 3, 4]
+    run = made_run(tmp_path / "stsb", TASKS["stsb"])
+    path = write(tmp_path / "own.tsv", "it\tran\nthe\tcat\n")
+    answers = records(run, "--input", path, "--layout", "lines", output=tmp_path / "b")
+    assert [[*record] for record in answers] == [["id", "score"]] * 2
+    assert answers[0]["score"] != answers[1]["score"]
+
+
 def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = write(tmp_path / "own.tsv", "sentence1\tsentence2\nit\tran\n")
     plain, output = write(tmp_path / "plain.tsv", "it\tran\n"), tmp_path / "out"
@@ -229,6 +253,15 @@ def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
     other = write(tmp_path / "na_prob.json", "mine")
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")
     assert_one_line_error(done, f"{other}: already exists")
+
+
+def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
+    settings = KindSettings(input=INPUT, span=SpanSettings(null_threshold=-1e9))
+    run = made_run(tmp_path / "run", TASKS["squad2"], settings)
+    lines = write_lines(tmp_path / "own.jsonl", {"context": "the cat", "question": "it"})
+    [record] = records(run, "--input", lines, "--layout", "json", output=tmp_path / "out")
+    assert record["answer"] == ""
+    assert [record[key] for key in ("start", "end", "score", "probability")] == [None] * 4
 
 
 def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tiny_task: Path, tmp_path: Path) -> None:

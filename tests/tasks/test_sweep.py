@@ -253,3 +253,10 @@ def test_tasks_and_models_must_be_there(tiny_task: Path, tmp_path: Path) -> None
         done = call(main, *names, *common)
         assert done.returncode == 2
         assert message in done.stderr
+
+
+def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").touch()
+    done = call(main, *arguments(tiny_task, tmp_path))
+    assert (done.returncode, done.stderr.partition(": ")[2][:10]) == (2, "--output: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

@@ -6,12 +6,13 @@ import codecs
 import gzip
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
 
 from reader.errors import InputError
-from reader.text.text_files import TextFiles, utf16_reason
+from reader.text.text_files import TextFiles, text_size, utf16_reason
 
 
 def lines(*paths: Path) -> list[str]:
@@ -134,3 +135,11 @@ def test_a_file_that_changes_while_it_is_read_and_an_empty_compressed_one_are_re
     (tmp_path / "b.txt.gz").touch()
     with pytest.raises(InputError, match=r"b\.txt\.gz: damaged or cut short"):
         list(TextFiles([path, tmp_path / "b.txt.gz"]).segments(50))
+
+
+def test_the_estimated_size_of_a_compressed_text_is_close_to_its_real_size(tmp_path: Path) -> None:
+    words = " ".join("".join(random.Random(i).choices("etaoinshr", k=4)) for i in range(20_000)).encode()
+    (tmp_path / "a.txt").write_bytes(words)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(words))
+    assert text_size(tmp_path / "a.txt") == len(words)
+    assert 0.5 < text_size(tmp_path / "a.txt.gz") / len(words) < 2

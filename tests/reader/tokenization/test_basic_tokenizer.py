@@ -56,6 +56,10 @@ def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:
     assert (len(table), table.pieces.tolist()) == (1, [5, 6])
 
 
+def test_lone_surrogates_are_dropped() -> None:
+    assert split_words("a\ud800b c", True) == ["ab", "c"]
+
+
 def test_a_final_sigma_is_converted_to_lower_case_as_in_upstream() -> None:
     # Python, which upstream uses, considers the end of the word. Hugging Face's Rust code converts each character
     # independently.

@@ -163,3 +163,15 @@ def test_notes_count_each_example_once_and_no_bad_row(tmp_path: Path) -> None:
     report = load_split(task, tmp_path, "train", "skip").report
     assert report.notes == {"questions with equal options": 1}
     assert len(report.bad) == 1
+
+
+def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
+    write(tmp_path / "one.tsv", GOOD)
+    with pytest.raises(InputError, match=f"^{tmp_path}: no files of the split 'train'") as error:
+        load(TASK, tmp_path)
+    for looked_for in ("train.tsv, or one.tsv and two.tsv", "Pairs, glue/Pairs", f"{tmp_path / 'two.tsv'} is missing"):
+        assert looked_for in str(error.value)
+    with pytest.raises(InputError, match=f"{tmp_path / 'nowhere'}: no such folder"):
+        load(TASK, tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"'tets'.* did you mean test\?"):
+        load(TASK, tmp_path, "tets")

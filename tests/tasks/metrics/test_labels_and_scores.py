@@ -6,7 +6,9 @@ import math
 import random
 import warnings
 
+import numpy as np
 import pytest
+from scipy.stats import pearsonr
 
 from reader.errors import InputError
 from tasks.metrics.labels_and_scores import (
@@ -141,3 +143,21 @@ def test_an_undefined_correlation_is_0(gold: list[float], predictions: list[floa
 
 def test_mean_squared_error_is_the_mean_of_the_squares() -> None:
     assert mean_squared_error([1, 2, 3], [1, 4, 0]) == {"mean_squared_error": pytest.approx((0 + 4 + 9) / 3)}
+
+
+def test_the_correlation_of_nearly_equal_predictions_is_scipys_with_one_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gold, noise = np.random.default_rng(0).uniform(0, 5, 200), np.random.default_rng(1).normal(0, 1e-15, 200)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expected = pearsonr(2.5 + noise, gold).statistic
+        assert caught
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert correlation([*gold], [*(2.5 + noise)])["pearson"] == expected
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("warning: ")
+        assert "nearly equal" in line
+        correlation([*gold], [*(2.5 + 1e9 * noise)])
+        assert capsys.readouterr().err == ""

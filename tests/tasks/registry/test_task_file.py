@@ -57,6 +57,10 @@ def test_a_short_file_makes_a_row_like_those_of_the_registry(tmp_path: Path) -> 
     )
 
 
+def test_its_labels_may_be_texts_or_numbers(tmp_path: Path) -> None:
+    assert task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n").labels == ("2", "10", "3")
+
+
 @dataclass(frozen=True)
 class FixedWidths:
     """A layout of one's own: fields of fixed widths."""

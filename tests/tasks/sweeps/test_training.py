@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reader.errors import InputError
 from reader.system.processes import available_cores
 from tasks.sweeps import training
 from tasks.sweeps.runs import PlannedRun, Record
@@ -63,6 +64,12 @@ def test_a_failed_run_and_one_without_a_result_are_named_and_stop_no_other(
     assert printed(tmp_path / "b") == f"2 {max(1, available_cores() // 2)}"
 
 
+def test_fewer_runs_than_jobs_have_more_threads_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(training, "available_cores", lambda: 12)
+    assert not train(tmp_path, 4, a="echo $OMP_NUM_THREADS > result", b="echo $OMP_NUM_THREADS > result")
+    assert {(tmp_path / name / "result").read_text() for name in "ab"} == {"6\n"}
+
+
 def test_the_error_of_an_earlier_attempt_is_not_that_of_the_last_one(tmp_path: Path) -> None:
     for script in ("echo 'error: a wrong path'; exit 2", "exit 1"):
         train(tmp_path, 1, a=script)
@@ -95,6 +102,16 @@ def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyP
     assert seen(2, 1) == [None, None]
 
 
+def test_a_run_has_the_gpus_of_the_run_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "visible_gpus", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    show = "echo $CUDA_VISIBLE_DEVICES > result"
+    assert not train(
+        tmp_path, 2, a=f"{show}; until [ -e ../c/end ]; do sleep 0.05; done", b=show, c=f"{show}; touch end"
+    )
+    assert [(tmp_path / name / "result").read_text().strip() for name in "abc"] == ["0", "1", "1"]
+
+
 def is_alive(pid: Path) -> bool:
     """Return whether a process is there; one that has ended is until the system's first process has noticed it."""
     try:
@@ -122,6 +139,18 @@ run = PlannedRun(folder, {}, {"seed": 1}, ("sleeper_of_the_test", str(folder / "
 train_all([run], 1, 1, lambda _: None)
 """
 SLEEPER = "import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
+
+
+def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path) -> None:
+    def damaged(run: PlannedRun) -> str | None:
+        raise InputError("damaged")
+
+    (tmp_path / "sleeper_of_the_test.py").write_text(SLEEPER)
+    pid = tmp_path / "pid"
+    long = PlannedRun(tmp_path / "long", {}, {}, ("sleeper_of_the_test", str(pid)), None, result)
+    with pytest.raises(InputError, match="damaged"):
+        train_all([long, planned(tmp_path / "b", f"until [ -s {pid} ]; do sleep 0.02; done")], 2, 1, damaged)
+    assert gone(pid)
 
 
 @pytest.mark.parametrize("hook", ["", "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), 15))"])

@@ -114,3 +114,13 @@ def test_prefetched_batches_come_in_order(workers: int) -> None:
         want = features.batch(samples)
         assert all(np.array_equal(want[name], got[name]) for name in want)
     batches.close()
+
+
+def test_epochs_and_seeds_differ_and_are_repeatable() -> None:
+    lengths = lengths_of(300)
+
+    def joined(seed: int, epoch: int) -> tuple[int, ...]:
+        return tuple(np.concatenate(epoch_batches(lengths, 8, 2, seed, epoch)))
+
+    assert joined(1, 0) == joined(1, 0)
+    assert len({joined(1, 0), joined(1, 1), joined(2, 0)}) == 3

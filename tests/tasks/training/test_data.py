@@ -160,3 +160,15 @@ def test_equal_predictions_of_different_examples_are_named(gold: Any, prediction
     else:
         assert line is not None
         assert line.startswith(f"dev: the prediction for every example is {shown}: ")
+
+
+def tagged(*types: str) -> list[Example]:
+    tokens, tags = ("a",), ("O",)
+    return [TaggingExample(str(i), tokens, " ", tags, (Entity(kind, 0, 1),), PLACE) for i, kind in enumerate(types)]
+
+
+def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
+    splits = [split("dev", tagged("PER", "LOC")), split("test", tagged("ORG", "PER"))]
+    assert unseen_labels(TAGS, splits, split("train", tagged("PER", "LOC"))) == [
+        "test: 1 example with an entity 'ORG', which no training example has"
+    ]
