@@ -12,7 +12,6 @@ import pytest
 
 from ernie_gram.config.loading import flatten, load_config, read_tree
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.rungs import CONFIGS, RUNGS
 from reader.build_options import parse_orders
 from reader.system.untrusted_text import read_yaml
 from tasks.metrics.catalog import METRICS
@@ -22,6 +21,7 @@ from tasks.sweeps.table import PUBLISHED, published_columns
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
 from tests.support.configs import load
+from tests.support.rungs import CONFIGS, RUNGS
 
 # Table 6: steps, batch size, learning rate, warm-up steps, beta2; then what all three have.
 PRETRAINING = {

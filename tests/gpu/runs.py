@@ -10,12 +10,12 @@ import numpy as np
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.rungs import CONFIGS
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
 from reader.demo_text import documents, joined
 from tests.support.commands import build
+from tests.support.rungs import CONFIGS
 
 QUICK = os.environ.get("GPU_CHECK_QUICK") == "1"
 DOCUMENTS, STEPS = 60, 10

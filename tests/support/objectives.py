@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ernie_gram.pretraining.rungs import CONFIGS, RUNGS
 from tests.support.configs import load
+from tests.support.rungs import CONFIGS, RUNGS
 
 OBJECTIVES = {rung: load("--config", str(CONFIGS / f"{rung}.yaml")).objective for rung in RUNGS}
 
