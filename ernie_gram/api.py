@@ -18,7 +18,7 @@ import numpy as np
 from ernie_gram.config.checks import check_counts, require
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
-from ernie_gram.formats.model import Model as ModelRecord
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import (
     DESCRIPTION,

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from ernie_gram.formats import ours
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
 from reader.errors import OneLineParser, counted, first_line
 from reader.system.output_files import claimed_new_folder
 
 
-def summary(model: Model) -> str:
+def summary(model: ModelRecord) -> str:
     """Return the size of a model in one line."""
     config, parameters = model.config, model.parameters
     numbers = sum(values.size for values in parameters.values())

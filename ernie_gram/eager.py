@@ -16,7 +16,7 @@ from paddle import nn
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import current_place
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import check_numbers, check_shapes
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
@@ -96,7 +96,7 @@ class ModelLayer(nn.Layer):
         return all_logits(self.pretraining.head(hidden_MH))
 
 
-def load_layer(model: Model) -> ModelLayer:
+def load_layer(model: ModelRecord) -> ModelLayer:
     """Return the layer of a model, without dropout until `train()` is called; no random numbers are drawn.
 
     Raises InputError if a parameter is missing or has another shape, or if the settings of the heads are invalid.
@@ -127,7 +127,7 @@ def _shapes(layer: nn.Layer) -> Shapes:
         return {f"{place} ({each.name})": tuple(each.shape) for place, each in layer.named_parameters()}
 
 
-def with_parameters_of(layer: ModelLayer, model: Model) -> Model:
+def with_parameters_of(layer: ModelLayer, model: ModelRecord) -> ModelRecord:
     """Return a model with the current parameters of its layer; the model itself if they are equal to its own.
 
     Raises InputError if the network has other parameters than when it was loaded, or numbers that are not finite.

@@ -19,7 +19,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, PROBABILITIES
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 FORMS = ("inference", ONNX)
 
 
-def check_exportable(model: Model, outputs: str) -> None:
+def check_exportable(model: ModelRecord, outputs: str) -> None:
     """Raise InputError if a model lacks the heads that these outputs need."""
     if outputs == FILL_MASK and model.pretraining is None:
         raise InputError(f"{model.source}: has no prediction heads; use --outputs {ENCODER}")
 
 
-def export_model(model: Model, outputs: str, folder: Path, world: World) -> None:
+def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -> None:
     """Write a model as an exported model (see inference/description.py).
 
     Args:

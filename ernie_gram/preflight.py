@@ -22,10 +22,10 @@ from pathlib import Path
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import start_world
-from ernie_gram.planning.sizes import assumed_shape, measured_shape
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.resources.sizes import assumed_shape, measured_shape
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.memmap import check_corpus
@@ -105,7 +105,7 @@ def main() -> None:
         lines.append(f"measured {peak / 1e12:.3f} TFLOP/s of each process in {config.optimizer.precision} products")
     # Imported late, after what can fail without Paddle.
     load_paddle()
-    from ernie_gram.planning.prediction import Cluster, predict, report, warnings
+    from ernie_gram.resources.prediction import Cluster, predict, report, warnings
 
     sequences = config.largest_micro_batch(ranks)
     if run:

@@ -51,13 +51,13 @@ CHINESE = {
     "msra_ner": (16, 1.5e-4, 10, 0.1),
 }
 # Table 12: each rung, and how it differs from another one.
-OFF = {"fine_weight": 0.0}, {"generator_weight": 0.0, "rtd_weight": 0.0}
+OFF = {"comprehensive_weight": 0.0}, {"generator_weight": 0.0, "rtd_weight": 0.0}
 LADDER: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "both": ("full", {"use_relative_position": False}, {}),
     "enrm": ("both", {}, OFF[0]),
     "cnp": ("both", {}, OFF[1]),
     "explicit": ("cnp", {}, OFF[0]),
-    "contiguous": ("explicit", {}, {"masking": "contiguous", "coarse_weight": 0.0, "fine_weight": 1.0}),
+    "contiguous": ("explicit", {}, {"masking": "contiguous", "explicit_weight": 0.0, "contiguous_weight": 1.0}),
     "token": ("contiguous", {}, {}),
 }
 # The rows of ERNIE-Gram and its variants, by table.
@@ -165,7 +165,8 @@ def test_the_rungs_are_the_rows_of_the_ablation() -> None:
     assert {"full", *LADDER} == {*RUNGS}
     full = configs["full"]
     assert full.model.use_relative_position
-    assert {value for key, value in vars(full.objective).items() if key.endswith("_weight")} == {1.0}
+    terms = {"explicit", "comprehensive", "generator", "rtd"}
+    assert {key for key, value in vars(full.objective).items() if value == 1} == {f"{term}_weight" for term in terms}
     for rung, (other, model, objective) in LADDER.items():
         base = configs[other]
         expected = dataclasses.replace(

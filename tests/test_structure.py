@@ -35,7 +35,7 @@ WITHOUT_PADDLE = (
 WALLS = {
     "ernie_gram.training": ("ernie_gram.model", "ernie_gram.pretraining"),
     "ernie_gram.model": ("ernie_gram.training", "ernie_gram.pretraining"),
-    "ernie_gram.pretraining": ("ernie_gram.planning",),
+    "ernie_gram.pretraining": ("ernie_gram.resources",),
     "tasks": ("ernie_gram.pretraining",),
 }
 # The only module of tasks that trains both.
@@ -140,6 +140,12 @@ def test_source_files_are_short_documented_and_not_named_utils() -> None:
         assert (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") != "", path
 
 
+def test_no_name_of_a_class_stands_for_two() -> None:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources())
+    classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, number in classes.items() if number > 1} == set()
+
+
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
@@ -150,9 +156,9 @@ BUDGET = {
     "ernie_gram/inference": 1150,
     "ernie_gram/kernels": 2170,
     "ernie_gram/model": 1170,
-    "ernie_gram/planning": 383,
     "ernie_gram/pretraining": 2760,
     "ernie_gram/reporting": 636,
+    "ernie_gram/resources": 383,
     "ernie_gram/run": 1029,
     "ernie_gram/training": 1980,
     "reader": 1130,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
-from ernie_gram.formats.model import Format, Model, Obstacle
+from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
 from ernie_gram.formats.parameters import (
@@ -54,7 +54,7 @@ def detect(folder: Path) -> bool:
     return _is_bert(settings) and not is_paddlenlps(folder, settings)
 
 
-def read(folder: Path) -> Model:
+def read(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
@@ -72,7 +72,7 @@ def read(folder: Path) -> Model:
     return assembled(folder, NAME, loaded, vocabulary, notes)
 
 
-def cannot_hold(model: Model) -> list[Obstacle]:
+def cannot_hold(model: ModelRecord) -> list[Obstacle]:
     """Return what a BERT cannot hold of a model."""
     found = [*lost_heads(model), *vocabulary_obstacles(model.vocabulary), *width_obstacles(model.config, "BERT")]
     if model.config.use_relative_position and model.parameters[RELATIVE].any():
@@ -80,7 +80,7 @@ def cannot_hold(model: Model) -> list[Obstacle]:
     return found
 
 
-def write(model: Model, folder: Path, name: str) -> None:
+def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config, has_head = model.config, has_token_head(model)
     arrays = held_parameters(model)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.model import ModelRecord, Obstacle
 from ernie_gram.formats.names import SEGMENTS, TOKEN_HEAD
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
@@ -29,8 +29,8 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import counted
 
-# The tables of n-grams and of query rows, which only pre-training reads.
-PRETRAINING_TABLES = ("ngram_embedding", "query_embedding")
+# The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
+PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
 # The beginning of the names of the output layers of fine-tuned tasks.
 TASK_PREFIX = "cls_"
 # The sections of pre-training settings that say how the heads predict. The others are about training.
@@ -45,8 +45,9 @@ def token_head_settings(config: ModelConfig) -> dict[str, Any]:
         "data": {"max_seq_len": config.max_position_embeddings},
         "objective": {
             "masking": "contiguous",
-            "coarse_weight": 0.0,
-            "fine_weight": 1.0,
+            "explicit_weight": 0.0,
+            "contiguous_weight": 1.0,
+            "comprehensive_weight": 0.0,
             "generator_weight": 0.0,
             "rtd_weight": 0.0,
         },
@@ -60,24 +61,24 @@ def is_explicit(pretraining: dict[str, Any]) -> bool:
     return masking == "explicit"
 
 
-def has_token_head(model: Model) -> bool:
+def has_token_head(model: ModelRecord) -> bool:
     """Return whether the model's only prediction head is the one over tokens, tied to the token embedding."""
     return model.pretraining is not None and not is_explicit(model.pretraining) and not model.config.out_emb_size
 
 
-def encoder_parameters(model: Model) -> Arrays:
+def encoder_parameters(model: ModelRecord) -> Arrays:
     """Return the parameters of the encoder and the pooler."""
     config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
     return {name: model.parameters[name] for name in encoder_shapes(config)}
 
 
-def pretraining_parameters(model: Model) -> list[str]:
+def pretraining_parameters(model: ModelRecord) -> list[str]:
     """Return the names of the parameters of prediction heads and of the tables that only pre-training reads."""
     encoder = encoder_parameters(model)
     return [name for name in model.parameters if name not in encoder and not name.startswith(TASK_PREFIX)]
 
 
-def held_parameters(model: Model) -> Arrays:
+def held_parameters(model: ModelRecord) -> Arrays:
     """Return the encoder, the pooler and the head over tokens, with the tables that other software always reads.
 
     A table of sentence embeddings that the model does not have is zeros. The head has a bias for every row of the token
@@ -108,7 +109,7 @@ def epsilon_losses(config: ModelConfig, software: str, epsilon: float) -> list[O
     return [Obstacle(changed)]
 
 
-def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: bool = False) -> list[Obstacle]:
+def lost_heads(model: ModelRecord, holds_token_head: bool = True, keeps_transform: bool = False) -> list[Obstacle]:
     """Return the losses of heads and lexicon in a format of other software.
 
     Args:
@@ -152,7 +153,7 @@ def read_own_parameters(
         expected |= head_shapes(config, classes)
         # The names of a term's parameters begin with its own, and its weight is among the settings.
         weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
-        unchecked = (*PRETRAINING_TABLES, *(key.removesuffix("weight") for key in weights))
+        unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
     else:
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}

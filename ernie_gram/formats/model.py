@@ -1,4 +1,4 @@
-"""`Model`, a model in memory, into which every format of model folders is read; and `Format`, the type of a format."""
+"""`ModelRecord`, a model in memory, into which model folders of all formats are read; and `Format`, a format's type."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TrainingRecord:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelRecord:
     """A model in memory: its shape, its parameters, and what gives its token and n-gram IDs their meaning.
 
     Attributes:
@@ -84,7 +84,7 @@ class Format:
     """A format of model folders.
 
     Attributes:
-        name: as in `--to` and in Model.format.
+        name: as in `--to` and in ModelRecord.format.
         looks_for: the files by which `detect` recognises it, in words.
         detect: returns whether a folder has this format.
         read: returns the model in a folder; raises InputError that names the file.
@@ -97,9 +97,9 @@ class Format:
     name: str
     looks_for: str
     detect: Callable[[Path], bool]
-    read: Callable[[Path], Model]
-    cannot_hold: Callable[[Model], Sequence[Obstacle]] | None = None
-    write: Callable[[Model, Path, str], None] | None = None
+    read: Callable[[Path], ModelRecord]
+    cannot_hold: Callable[[ModelRecord], Sequence[Obstacle]] | None = None
+    write: Callable[[ModelRecord, Path, str], None] | None = None
 
 
 def digest_of(parameters: Arrays) -> str:

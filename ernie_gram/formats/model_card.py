@@ -15,7 +15,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS
-from ernie_gram.formats.model import Model, TrainingRecord
+from ernie_gram.formats.model import ModelRecord, TrainingRecord
 from reader.errors import InputError
 from reader.system.untrusted_text import limited_text, yaml_value
 
@@ -24,7 +24,13 @@ FRONT_MATTER = "---"
 
 
 def model_card(
-    model: Model, name: str, library: str, loading: str, numbers: int, lost: Iterable[str], different: Iterable[str]
+    model: ModelRecord,
+    name: str,
+    library: str,
+    loading: str,
+    numbers: int,
+    lost: Iterable[str],
+    different: Iterable[str],
 ) -> str:
     """Return the card of a model folder, in Markdown.
 

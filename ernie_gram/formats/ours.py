@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit, read_own_parameters
-from ernie_gram.formats.model import Format, Model, TrainingRecord
+from ernie_gram.formats.model import Format, ModelRecord, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.parameters import LOWERCASE, check_numbers, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.arrays import write_safetensors
@@ -41,7 +41,7 @@ LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
 PRETRAINING, TRAINING = "pretraining", "training"
 RUN_NAME = "run"
 NO_VALID = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
-# Sections of the settings that say how the model was trained. Those of prediction heads are in Model.pretraining.
+# Sections of the settings that say how the model was trained. Those of prediction heads are in ModelRecord.pretraining.
 TRAINING_SECTIONS = ("seed", "optimizer")
 RUN_LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
 
@@ -57,7 +57,7 @@ def detect(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()
 
 
-def read(folder: Path) -> Model:
+def read(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if a file is damaged, or if the files do not fit together."""
     source = str(folder / CONFIG)
     settings = read_json(folder / CONFIG)
@@ -73,10 +73,12 @@ def read(folder: Path) -> Model:
     stored = read_own_parameters(folder / WEIGHTS, config, pretraining, len(vocabulary) + num_ngrams)
     head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
-    return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head)
+    return ModelRecord(
+        folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head
+    )
 
 
-def write(model: Model, folder: Path, name: str) -> None:
+def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     settings = settings_of(model.config) | {LOWERCASE: model.vocabulary.lowercase}
     if model.pretraining is not None:
@@ -136,7 +138,7 @@ def detect_run(folder: Path) -> bool:
     return any(map(_is_checkpoint, (folder, folder / checkpoint.BEST))) or bool(checkpoint.checkpoints(folder))
 
 
-def read_run(folder: Path) -> Model:
+def read_run(folder: Path) -> ModelRecord:
     """Return the model in a checkpoint.
 
     Raises InputError if one of its files is damaged or missing, or if the vocabulary or the lexicon beside it belongs
@@ -158,7 +160,7 @@ def read_run(folder: Path) -> Model:
     # Later evaluations are of other parameters.
     training = _training_of(run, state.config, path, last_evaluation(run, state.step))
     notes = (*notes, *stored.notes)
-    return Model(path, RUN_NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
+    return ModelRecord(path, RUN_NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
-from ernie_gram.formats.model import Format, Model, Obstacle
+from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
 from ernie_gram.formats.parameters import (
@@ -139,7 +139,7 @@ def detect(folder: Path) -> bool:
     return family is ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
 
-def read(folder: Path) -> Model:
+def read(folder: Path) -> ModelRecord:
     """Return the model in a folder: the encoder as PaddleNLP computes it.
 
     A table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours in
@@ -162,7 +162,7 @@ def read(folder: Path) -> Model:
     return assembled(folder, NAME, load_parameters(weights, "paddlenlp", config, adds_task), vocabulary)
 
 
-def cannot_hold(model: Model) -> list[Obstacle]:
+def cannot_hold(model: ModelRecord) -> list[Obstacle]:
     """Return what PaddleNLP's classes cannot hold of a model, or compute differently.
 
     Relative position is a loss, because PaddleNLP never applies it, unless its table is zero. Another layer_norm_eps
@@ -181,13 +181,13 @@ def cannot_hold(model: Model) -> list[Obstacle]:
     return [*found, *epsilon_losses(config, "PaddleNLP", LAYER_NORM_EPS)]
 
 
-def needs_mask(model: Model) -> bool:
+def needs_mask(model: ModelRecord) -> bool:
     """Return whether the model has a relative position bias that changes its output."""
     return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
 def write(
-    model: Model,
+    model: ModelRecord,
     folder: Path,
     name: str,
     head: TaskHead | None = None,
@@ -314,7 +314,7 @@ TOKENIZER = (
 )
 
 
-def _differences(model: Model) -> list[str]:
+def _differences(model: ModelRecord) -> list[str]:
     """Return what PaddleNLP does differently without a loss, one sentence each."""
     found, config = [TOKENIZER], model.config
     if not config.use_sentence_embedding:

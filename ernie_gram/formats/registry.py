@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.formats import bert, ours, paddlenlp, upstream
-from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.model import ModelRecord, Obstacle
 from ernie_gram.formats.paddlenlp import PDPARAMS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
@@ -18,7 +18,7 @@ WRITTEN = tuple(each for each in FORMATS if each.write is not None)
 WRITTEN_NAMES = tuple(each.name for each in WRITTEN)
 
 
-def read_model(path: Path) -> Model:
+def read_model(path: Path) -> ModelRecord:
     """Return the model in a folder of any format, which is recognised by its files.
 
     Raises InputError if there is no such folder, if the folder has no format or several, or if its files are damaged or
@@ -50,7 +50,7 @@ def read_model(path: Path) -> Model:
     return found[0].read(path)
 
 
-def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:
+def write_model(model: ModelRecord, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:
     """Write a model as a new folder, completely or not at all.
 
     Args:
@@ -73,7 +73,9 @@ def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool 
     return lost
 
 
-def accepted_losses(model: Model, format_name: str, obstacles: Sequence[Obstacle], accept_loss: bool) -> list[str]:
+def accepted_losses(
+    model: ModelRecord, format_name: str, obstacles: Sequence[Obstacle], accept_loss: bool
+) -> list[str]:
     """Return what is lost, one line each; raises InputError if it may not be lost, or if nothing can be written."""
     refused = [obstacle for obstacle in obstacles if not (obstacle.is_loss and accept_loss)]
     if refused:

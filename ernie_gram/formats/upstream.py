@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.heads import epsilon_losses, has_token_head, held_parameters, lost_heads, width_obstacles
-from ernie_gram.formats.model import Format, Model, Obstacle
+from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
 from ernie_gram.formats.parameters import (
     HEAD_TRANSFORM,
@@ -43,13 +43,13 @@ LAYER_NORM_EPS = 1e-5
 NOT_UPSTREAM = ("layer_norm_eps", "intermediate_size")
 
 
-def read_static(folder: Path) -> Model:
+def read_static(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     settings = {"use_relative_position": (folder / PARAMS / RELATIVE).is_file(), **_read_settings(folder, PARAMS)}
     return _read(folder, STATIC.name, PARAMS, "static", settings)
 
 
-def read_dygraph(folder: Path) -> Model:
+def read_dygraph(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     settings = _read_settings(folder, WEIGHTS)
     settings = {"use_sentence_embedding": True, **settings, "use_relative_position": bool(settings.get("rel_pos_size"))}
@@ -63,20 +63,20 @@ def _read_settings(folder: Path, weights: str) -> dict[str, Any]:
     return {key: value for key, value in read_json(folder / CONFIG).items() if key not in NOT_UPSTREAM}
 
 
-def _read(folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any]) -> Model:
+def _read(folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any]) -> ModelRecord:
     source = str(folder / CONFIG)
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
     loaded = load_parameters(folder / weights, column, model_config(settings, source))
     return assembled(folder, format_name, loaded, vocabulary)
 
 
-def cannot_hold_dygraph(model: Model) -> list[Obstacle]:
+def cannot_hold_dygraph(model: ModelRecord) -> list[Obstacle]:
     """Return what the dygraph layout cannot hold of a model."""
     found = cannot_hold_static(model, keeps_transform=False)
     return [*found, *width_obstacles(model.config, "upstream's dygraph model")]
 
 
-def cannot_hold_static(model: Model, keeps_transform: bool = True) -> list[Obstacle]:
+def cannot_hold_static(model: ModelRecord, keeps_transform: bool = True) -> list[Obstacle]:
     """Return what the static layout cannot hold of a model."""
     config = model.config
     found = [*lost_heads(model, keeps_transform=keeps_transform), *vocabulary_obstacles(model.vocabulary)]
@@ -86,7 +86,7 @@ def cannot_hold_static(model: Model, keeps_transform: bool = True) -> list[Obsta
     return found
 
 
-def write_static(model: Model, folder: Path, name: str) -> None:
+def write_static(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config = model.config
     arrays = {RELATIVE: np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)} | held_parameters(model)
@@ -99,7 +99,7 @@ def write_static(model: Model, folder: Path, name: str) -> None:
         write_paddle_variable(folder / PARAMS / key, values)
 
 
-def write_dygraph(model: Model, folder: Path, name: str) -> None:
+def write_dygraph(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config = model.config
     settings = {
@@ -112,7 +112,7 @@ def write_dygraph(model: Model, folder: Path, name: str) -> None:
     write_pdparams(folder / WEIGHTS, arrays)
 
 
-def _write_settings(model: Model, folder: Path, settings: dict[str, Any]) -> None:
+def _write_settings(model: ModelRecord, folder: Path, settings: dict[str, Any]) -> None:
     """Write ernie_config.json, with `settings` beside those of the model, and the vocabulary."""
     kept = {key: value for key, value in settings_of(model.config).items() if key not in NOT_UPSTREAM}
     write_settings(folder / CONFIG, kept | {LOWERCASE: model.vocabulary.lowercase} | settings)

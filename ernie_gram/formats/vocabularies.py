@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.formats.heads import NEVER, token_head_settings
-from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.model import ModelRecord, Obstacle
 from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded, flag
 from reader.errors import InputError, quoted
 from reader.system.atomic_files import write_atomically
@@ -80,7 +80,7 @@ def vocabulary_obstacles(vocabulary: Vocabulary) -> list[Obstacle]:
 
 def assembled(
     folder: Path, format_name: str, loaded: Loaded, vocabulary: Vocabulary, notes: tuple[str, ...] = ()
-) -> Model:
+) -> ModelRecord:
     """Return the model in a folder of another project: an encoder and at most a head over tokens.
 
     The head's classes become the tokens of the vocabulary; there may be fewer of them than rows of the embedding.
@@ -90,7 +90,7 @@ def assembled(
     check_vocabulary(vocabulary, len(loaded.arrays["word_embedding"]), folder)
     arrays = dict(loaded.arrays)
     if HEAD_BIAS not in arrays:
-        return Model(folder, format_name, loaded.config, arrays, vocabulary, notes=notes)
+        return ModelRecord(folder, format_name, loaded.config, arrays, vocabulary, notes=notes)
     classes, rows, tokens = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"]), len(vocabulary)
     if not tokens <= classes <= rows:
         raise InputError(
@@ -101,7 +101,7 @@ def assembled(
     if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
         notes = (*notes, f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens")
     arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
-    return Model(
+    return ModelRecord(
         folder, format_name, loaded.config, arrays, vocabulary, None, token_head_settings(loaded.config), notes
     )
 

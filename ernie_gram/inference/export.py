@@ -11,7 +11,7 @@ from typing import Any
 
 import paddle
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference.description import (
     DESCRIPTION,
     PARAMETERS,
@@ -82,7 +82,7 @@ def build_encoder(
 def export_program(
     folder: Path,
     program: Program,
-    model: Model,
+    model: ModelRecord,
     outputs: str,
     fetches: Mapping[str, str],
     max_tokens: int,

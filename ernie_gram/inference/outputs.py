@@ -12,7 +12,7 @@ from paddle import nn
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.heads import is_explicit
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.forward import Forward
@@ -23,7 +23,7 @@ from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 
 
-def network_of(model: Model) -> dict[str, Any]:
+def network_of(model: ModelRecord) -> dict[str, Any]:
     """Return what `build_outputs` needs of a model, as JSON values: its shape, its heads, and numbers of units."""
     heads, tokens = model.pretraining, len(model.vocabulary)
     ngrams = len(model.lexicon) if heads is not None and is_explicit(heads) and model.lexicon is not None else 0
@@ -31,7 +31,7 @@ def network_of(model: Model) -> dict[str, Any]:
     return {"model": asdict(config), "pretraining": heads, "tokens": tokens, "ngrams": ngrams}
 
 
-def forward_of(model: Model, layer: nn.Layer | None, precision: str) -> Forward:
+def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:
     """Return the forward program of a model, with the present parameters of a layer of it if there is one."""
     parameters = model.parameters if layer is None else {each.name: each for each in layer.parameters()}
     build = partial(build_outputs, network_of(model), precision=precision)

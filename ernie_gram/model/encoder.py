@@ -42,7 +42,7 @@ def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
 
 
 @dataclass(frozen=True)
-class QueryRows:
+class Queries:
     """Query rows [Mi]: int64 [B, K] ranks i - 1, and int64 [B, K] slots whose tokens they predict."""
 
     ranks: paddle.Tensor
@@ -97,7 +97,7 @@ class InputEmbeddings(nn.Layer):
             embedded_BLE = embedded_BLE + self.sentence(sentence_ids_BL)
         return self._finish(layout.of(embedded_BLE))
 
-    def queries(self, queries: QueryRows, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
+    def queries(self, queries: Queries, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
         """Return the embeddings of query rows, [B, K, H]: [Mi], and position and sentence of the slot (section 3.3)."""
         assert self.query is not None
         embedded_BKE = self.query(queries.ranks) + self.position(queries.slots)
@@ -173,7 +173,7 @@ class Encoder(nn.Layer):
         lengths_B: paddle.Tensor,
         sentence_ids_BL: paddle.Tensor | None = None,
         replacement: Replacement | None = None,
-        queries: QueryRows | None = None,
+        queries: Queries | None = None,
         wanted_M: paddle.Tensor | None = None,
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
@@ -236,7 +236,7 @@ class Encoder(nn.Layer):
     def _query_stream(
         self,
         query_BKH: paddle.Tensor,
-        queries: QueryRows,
+        queries: Queries,
         padding_B11L: paddle.Tensor,
         relative_ALL: paddle.Tensor | None,
     ) -> Stream:

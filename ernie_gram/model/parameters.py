@@ -1,7 +1,7 @@
 """The parameters of the models, each declared once: name, shape, and start value.
 
 This is plain data without Paddle. The layers create what is declared here (layers.py), formats check files against it,
-and planning counts it. Records of parameters are nested as the layers are; `flat` lists them.
+and resources count it. Records of parameters are nested as the layers are; `flat` lists them.
 
 Names are upstream ERNIE's. Weights have shape [in, out]. Weights and embeddings start from a normal distribution
 truncated at two standard deviations, biases from 0, scales from 1.

@@ -10,11 +10,12 @@ change when a run resumes, because the machines may change. The rest of `trainer
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
@@ -55,10 +56,12 @@ class ObjectiveConfig:
         masking: "explicit" replaces a masked n-gram by one [MASK] and predicts its identity (section 3.2); "contiguous"
             replaces each of its tokens by a [MASK] and predicts each token (section 3.1, the baseline).
         mask_fraction: fraction of the units of a sequence that are masked.
-        coarse_weight: weight of predicting the identity of each masked unit; required for explicit masking, 0 for
-            contiguous masking.
-        fine_weight: weight of predicting the tokens of each masked unit: with query rows [M1]..[Mk] under explicit
-            masking (section 3.3), at the [MASK]s under contiguous masking, where it is required.
+        explicit_weight: weight of predicting the identity of each masked unit (section 3.2); required for explicit
+            masking.
+        contiguous_weight: weight of predicting the tokens of each masked unit at its [MASK]s (section 3.1); required
+            for contiguous masking, under which all other weights must be 0.
+        comprehensive_weight: weight of predicting the tokens of each explicitly masked unit with query rows [M1]..[Mk]
+            (section 3.3).
         generator_weight: weight of the loss of a small generator that predicts the masked units. If positive, the main
             model reads a sample from the generator in each masked slot (section 3.4).
         rtd_weight: weight of replaced token detection (section 3.4).
@@ -72,8 +75,9 @@ class ObjectiveConfig:
 
     masking: Literal["explicit", "contiguous"] = "explicit"
     mask_fraction: float = 0.15
-    coarse_weight: float = 1.0
-    fine_weight: float = 1.0
+    explicit_weight: float = 1.0
+    contiguous_weight: float = 0.0
+    comprehensive_weight: float = 1.0
     generator_weight: float = 1.0
     rtd_weight: float = 1.0
     output_bias: Literal["frequency", "zero"] = "frequency"
@@ -83,17 +87,16 @@ class ObjectiveConfig:
         require_finite(self, "objective")
         for key in _term_weights():
             require(getattr(self, key) >= 0, f"objective.{key}", "must not be negative")
-        if self.is_explicit:
-            require(self.coarse_weight > 0, "objective.coarse_weight", "must be positive under explicit masking")
-            require(
-                self.generator_weight > 0 or self.rtd_weight == 0,
-                "objective.rtd_weight",
-                "nothing is replaced without a generator: set objective.generator_weight, or this to 0",
-            )
-        else:
-            require(self.fine_weight > 0, "objective.fine_weight", "must be positive under contiguous masking")
-            for key in (key for key in _term_weights() if key != "fine_weight"):
-                require(getattr(self, key) == 0, f"objective.{key}", "must be 0 under contiguous masking")
+        needed = f"{self.masking}_weight"
+        require(getattr(self, needed) > 0, f"objective.{needed}", f"must be positive under {self.masking} masking")
+        for key in ("contiguous_weight",) if self.is_explicit else _term_weights():
+            is_zero = key == needed or getattr(self, key) == 0
+            require(is_zero, f"objective.{key}", f"must be 0 under {self.masking} masking")
+        require(
+            self.generator_weight > 0 or self.rtd_weight == 0,
+            "objective.rtd_weight",
+            "nothing is replaced without a generator: set objective.generator_weight, or this to 0",
+        )
         require(0 < self.mask_fraction < 1, "objective.mask_fraction", "must lie between 0 and 1")
 
     @property
@@ -104,7 +107,7 @@ class ObjectiveConfig:
     @property
     def has_queries(self) -> bool:
         """Whether query rows predict the tokens of masked units."""
-        return self.is_explicit and self.fine_weight > 0
+        return self.comprehensive_weight > 0
 
     @property
     def has_generator(self) -> bool:
@@ -198,6 +201,14 @@ class PretrainConfig:
         trainer: length, logging, evaluation and checkpoints.
     """
 
+    # Keys of earlier versions, which are refused with their new names; no annotation, so it is no setting.
+    RENAMED = MappingProxyType(
+        {
+            "objective.coarse_weight": "objective.explicit_weight",
+            "objective.fine_weight": "objective.comprehensive_weight, or contiguous_weight under contiguous masking",
+        }
+    )
+
     seed: int = 1
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -264,7 +275,7 @@ class PretrainConfig:
         return flat
 
 
-def prediction_config(model: Model) -> PretrainConfig:
+def prediction_config(model: ModelRecord) -> PretrainConfig:
     """Return the configuration that the prediction heads of a model belong to.
 
     Raises InputError if the model has no heads, or if its settings are invalid.
@@ -275,7 +286,7 @@ def prediction_config(model: Model) -> PretrainConfig:
     return config_from_tree(PretrainConfig, settings, str(model.source))
 
 
-def max_tokens(model: Model) -> int:
+def max_tokens(model: ModelRecord) -> int:
     """Return the maximum number of tokens of a text, [CLS] and [SEP] included."""
     if model.pretraining is None:
         return model.config.max_position_embeddings

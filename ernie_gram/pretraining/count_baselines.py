@@ -40,7 +40,7 @@ HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the 
 
 
 @dataclass(frozen=True)
-class MaskedUnits:
+class UnitsInContext:
     """Masked units and what is visible beside them; int64 [M] each.
 
     Attributes:
@@ -61,7 +61,7 @@ class Perplexities:
     ngrams: float
 
 
-def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
+def held_out_units(held_out: Feeder, max_sequences: int) -> UnitsInContext:
     """Return the units that Feeder.held_out_batches masks, in the same order."""
     parts = []
     chosen = held_out.held_out_indices(max_sequences).tolist()
@@ -71,7 +71,7 @@ def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
             visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
             parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
             bar.update(1)
-    return MaskedUnits(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
+    return UnitsInContext(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
 
 
 def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool_]]:
@@ -141,11 +141,11 @@ class NeighbourCounts:
         self._by_second = np.argsort(self._pairs % classes, kind="stable")
         self._predecessors = np.searchsorted((self._pairs % classes)[self._by_second], np.arange(classes + 1))
 
-    def frequency(self, masked: MaskedUnits) -> Float64s:
+    def frequency(self, masked: UnitsInContext) -> Float64s:
         """Return log p(u) of each masked unit, float64 [M]."""
         return self._log_frequency_C[masked.units]
 
-    def left(self, masked: MaskedUnits) -> Float64s:
+    def left(self, masked: UnitsInContext) -> Float64s:
         """Return log p(u | left neighbour) of each masked unit, log p(u) if the neighbour is hidden; float64 [M]."""
         probability = self._frequency_C[masked.units]
         seen = masked.left != HIDDEN
@@ -157,7 +157,7 @@ class NeighbourCounts:
         probability[seen] += counts / np.maximum(self._total_C[left], 1)
         return np.log(probability)
 
-    def both(self, masked: MaskedUnits) -> Float64s:
+    def both(self, masked: UnitsInContext) -> Float64s:
         """Return log p(u | both neighbours) of each masked unit, float64 [M].
 
         By Bayes' rule it is proportional to p(u | l) p(r | u), if r depends on u alone. For a hidden l, p(u) takes the

@@ -12,7 +12,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
@@ -106,11 +106,11 @@ def _biases(run: Run) -> Arrays:
     return output_biases(run.train.corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
 
 
-def _warm_start(model: Model, run: Run) -> dict[str, StartValue]:
+def _warm_start(model: ModelRecord, run: Run) -> dict[str, StartValue]:
     return warm_start_values(model, run.config, run.train.corpus, _biases(run))
 
 
-def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
+def _of_model(model: ModelRecord, made: dict[str, StartValue]) -> StartValues:
     return StartValues(
         str(model.source),
         load=lambda: {name: value.make() for name, value in made.items()},

@@ -7,7 +7,7 @@ from typing import Any
 import paddle
 from paddle import nn
 
-from ernie_gram.model.encoder import QueryRows
+from ernie_gram.model.encoder import Queries
 from ernie_gram.model.parameters import Shapes, shapes_of
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
@@ -57,7 +57,7 @@ class PretrainModel(Trunk):
         replacement = None if generated is None else self.replacement(slots, generated.sampled)
         queries = None
         if fields.QUERY_SLOTS.name in feeds:
-            queries = QueryRows(feeds[fields.QUERY_RANKS.name], feeds[fields.QUERY_SLOTS.name])
+            queries = Queries(feeds[fields.QUERY_RANKS.name], feeds[fields.QUERY_SLOTS.name])
         reads_all = reads_context(self.terms)
         wanted = None if reads_all else slots
         context, queries_RH = self.encoder(input_ids, lengths, None, replacement, queries, wanted)

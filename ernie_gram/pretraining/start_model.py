@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.formats.model import Model, digest_of
+from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.parameters import head_size
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
@@ -34,12 +34,12 @@ class Start:
         notes: what differs from the given model although the run can start from it, one line each, for the console.
     """
 
-    model: Model
+    model: ModelRecord
     digest: str
     notes: tuple[str, ...]
 
 
-def fit_to_start(config: PretrainConfig, given: Container[str], model: Model) -> tuple[PretrainConfig, Start]:
+def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelRecord) -> tuple[PretrainConfig, Start]:
     """Return the config with the model settings that were not given taken from `model`, and the checked start.
 
     Args:
@@ -99,7 +99,7 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: Model) ->
     return replace(config, model=settings), Start(model, digest_of(model.parameters), tuple(notes))
 
 
-def model_settings(model: Model) -> ModelConfig:
+def model_settings(model: ModelRecord) -> ModelConfig:
     """Return a model's settings as those of a run: sizes that the parameters show are explicit, and no pooler."""
     parameters = model.parameters
     return replace(
@@ -113,7 +113,7 @@ def model_settings(model: Model) -> ModelConfig:
     )
 
 
-def _fixed(key: str, mine: Any, theirs: ModelConfig, model: Model) -> Any:
+def _fixed(key: str, mine: Any, theirs: ModelConfig, model: ModelRecord) -> Any:
     """Return the model's value of a given setting; raises InputError unless both mean the same.
 
     There are two ways to write some settings, but one run must have one identity.
@@ -132,7 +132,7 @@ def _fixed(key: str, mine: Any, theirs: ModelConfig, model: Model) -> Any:
     return value
 
 
-def check_vocabulary(model: Model, corpus: Corpus) -> None:
+def check_vocabulary(model: ModelRecord, corpus: Corpus) -> None:
     """Raise InputError unless the given model has the vocabulary of the corpus, token for token.
 
     A corpus's lexicon has the corpus's vocabulary, so this refuses a lexicon of another vocabulary too.

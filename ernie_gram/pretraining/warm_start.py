@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from ernie_gram.formats.heads import is_explicit
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import log_frequencies
@@ -45,7 +45,7 @@ class StartValue:
     how: str = ""
 
 
-def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, biases: Arrays) -> Values:
+def warm_start_values(model: ModelRecord, config: PretrainConfig, corpus: Corpus, biases: Arrays) -> Values:
     """Return start values by parameter name. Parameters of the run that are not among them are drawn.
 
     - Encoder and token rows: those of the given model; of its positions, as many as the run has.
@@ -115,7 +115,7 @@ def _generator_values(heads: _Heads) -> Values:
 class _Heads:
     """Makes the start values of heads and of tables of n-grams. Its fields are the arguments of warm_start_values."""
 
-    model: Model
+    model: ModelRecord
     config: PretrainConfig
     corpus: Corpus
     biases: Arrays

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.config.checks import require
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from reader.errors import InputError, counted, located
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s
@@ -114,7 +114,7 @@ class TaskData:
         return (self.train, *self.evaluated)
 
 
-def read_data(config: FinetuneConfig, model: Model, world_size: int) -> TaskData:
+def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> TaskData:
     """Read and encode the labelled splits, and check that the model and the settings suit them.
 
     Raises InputError that names file and line as `load_split` does.
@@ -183,7 +183,7 @@ def labels_in(kind: Kind[Any, Any], examples: Sequence[Example]) -> Counter[str]
     return Counter(label for example in examples for label in kind.labels_of(example))
 
 
-def check_sentence_types(model: Model, splits: Iterable[SplitData]) -> None:
+def check_sentence_types(model: ModelRecord, splits: Iterable[SplitData]) -> None:
     """Raise InputError if there are pairs of texts, and the model has only one sentence type."""
     inputs = [split.features.inputs for split in splits]
     require(

@@ -15,7 +15,7 @@ from typing import Any
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, load_description
 from reader.errors import InputError, located
@@ -130,7 +130,7 @@ class LoadedModel:
     source: Path
     description: TaskDescription
     tokenizer: Tokenizer
-    model: Model | None
+    model: ModelRecord | None
     exported_in: str = ""
 
     @property

@@ -19,7 +19,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.forward import Forward
@@ -162,7 +162,7 @@ class Predictor:
             yield split, predictions
 
 
-def network_of(model: Model) -> dict[str, Any]:
+def network_of(model: ModelRecord) -> dict[str, Any]:
     """Return what `build_scores` needs of a fine-tuned model, as JSON values."""
     config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
     return {"model": asdict(config), "has_lm_transform": HEAD_TRANSFORM[0] in model.parameters}

@@ -14,7 +14,7 @@ from typing import IO
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml, flatten
-from ernie_gram.formats.model import Model, digest_of
+from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
 from ernie_gram.model.config import ModelConfig
@@ -73,7 +73,7 @@ class Finetuning(TaskData):
 
     config: FinetuneConfig
     output: Path
-    model: Model
+    model: ModelRecord
     identity: Identity
     found: list[Path]
     resume_from: Path | None
@@ -222,7 +222,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     )
 
 
-def check_model(config: FinetuneConfig, model: Model) -> None:
+def check_model(config: FinetuneConfig, model: ModelRecord) -> None:
     """Raise InputError unless a model can be fine-tuned with these settings."""
     positions = len(model.parameters["pos_embedding"])
     require(
@@ -270,7 +270,7 @@ def output_folder(config: FinetuneConfig, task: Task) -> Path:
     return Path(config.paths.output or f"output/{task.name}")
 
 
-def _needed_lexicon(model: Model) -> Lexicon | None:
+def _needed_lexicon(model: ModelRecord) -> Lexicon | None:
     """Return the lexicon of a model, if the tokens depend on it."""
     return None if isinstance(model.vocabulary, WordPieceVocabulary) else model.lexicon
 
@@ -280,7 +280,7 @@ def _task_identity(task: Task) -> Identity:
     return {"task": f"{task.name} ({definition[:16]})"}
 
 
-def model_identity(model: Model) -> Identity:
+def model_identity(model: ModelRecord) -> Identity:
     """Return digests of a model."""
     lexicon = _needed_lexicon(model)
     return {

@@ -99,8 +99,8 @@ def config_of(
 
 def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, float]:
     """Return the predicted operations of a step, and its predicted bytes of memory without those of the process."""
-    from ernie_gram.planning.memory import step_memory
     from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
+    from ernie_gram.resources.memory import step_memory
 
     _, _, _, batch, length, ngrams, _ = MODELS[name]
     slots, masked, queries = shapes(length, rung)

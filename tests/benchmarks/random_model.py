@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ernie_gram.formats.heads import encoder_parameters
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.model.config import ModelConfig
@@ -41,7 +41,7 @@ def write_random_model(vocabulary: Vocabulary, folder: Path, config: ModelConfig
             parameters[name] = np.full(shape, float(name.endswith("_scale")), np.float32)
         else:
             parameters[name] = (random.standard_normal(shape) * config.initializer_range).astype(np.float32)
-    write_model(Model(folder, "drawn", config, parameters, vocabulary), folder, "ernie_gram")
+    write_model(ModelRecord(folder, "drawn", config, parameters, vocabulary), folder, "ernie_gram")
 
 
 def main() -> None:

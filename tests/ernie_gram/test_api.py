@@ -16,7 +16,7 @@ from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.device import World
 from ernie_gram.eager import load_layer
 from ernie_gram.export_inference import export_model
-from ernie_gram.formats.model import Model as Record
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.pretraining.chunked_softmax import all_logits
@@ -55,7 +55,7 @@ def in_static(function, *arguments, **keywords):  # type: ignore[no-untyped-def]
         return function(*arguments, **keywords)
 
 
-def made(rung: str | None, **changes: Any) -> Record:
+def made(rung: str | None, **changes: Any) -> ModelRecord:
     """Return a random model; making it switches to static mode."""
     record = random_model(rung, **changes)
     paddle.disable_static()

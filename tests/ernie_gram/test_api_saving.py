@@ -13,8 +13,7 @@ import pytest
 
 from ernie_gram import Model
 from ernie_gram.eager import ModelLayer
-from ernie_gram.formats.model import Model as Record
-from ernie_gram.formats.model import TrainingRecord
+from ernie_gram.formats.model import ModelRecord, TrainingRecord
 from ernie_gram.formats.registry import read_model
 from ernie_gram.graph import static_mode
 from reader.errors import InputError
@@ -22,7 +21,7 @@ from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
 
 
-def made() -> Record:
+def made() -> ModelRecord:
     """Return a random model; making it switches to static mode."""
     record = random_model("explicit", vocab_size=TOKENS)
     paddle.disable_static()

@@ -11,7 +11,7 @@ import pytest
 
 from ernie_gram import fill_mask
 from ernie_gram.convert import main
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from tests.support.commands import assert_one_line_error, call
 from tests.support.model_folders import random_model
@@ -69,7 +69,7 @@ def test_a_folder_that_another_process_writes_is_refused(
     target = tmp_path / "target"
     seconds = []
 
-    def start_another(path: Path, *_: object) -> Model:
+    def start_another(path: Path, *_: object) -> ModelRecord:
         if not seconds:
             seconds.append(call(main, str(model), str(target)))
         return read_model(path)

@@ -165,7 +165,7 @@ def test_text_of_files_cannot_become_markup_of_the_page(finetuned: Path, tmp_pat
     result["scores"]["dev"][HOSTILE] = 0.5
     (tuned / "result.json").write_text(json.dumps(result))
     with (other / "log.jsonl").open("a") as log:
-        log.write(json.dumps({"kind": "train", "step": 30, "loss": HOSTILE, "coarse": 10**400, HOSTILE: 1.0}) + "\n")
+        log.write(json.dumps({"kind": "train", "step": 30, "loss": HOSTILE, "explicit": 10**400, HOSTILE: 1.0}) + "\n")
     results = {"run": HOSTILE, "varied": {HOSTILE: HOSTILE}, "seed": 1, "result": {HOSTILE: 1.0}}
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "results.jsonl").write_text(json.dumps(results))
@@ -178,7 +178,17 @@ def test_the_page_of_long_runs_is_small(tmp_path: Path) -> None:
     folders = []
     for number in range(3):
         folder = made_run(tmp_path / f"run{number}", perplexities(50.0, 60.0), objective={"masking": f"m{number}"})
-        names = ("loss", "coarse", "fine", "generator", "rtd", "learning_rate", "skipped", "sent_bytes", *METERS)
+        names = (
+            "loss",
+            "explicit",
+            "comprehensive",
+            "generator",
+            "rtd",
+            "learning_rate",
+            "skipped",
+            "sent_bytes",
+            *METERS,
+        )
         values = dict.fromkeys(names, 1.23456789)
         records = [{"kind": "train", "step": step, **values} for step in range(200, 100_000, 200)]
         records += [{"kind": "eval", "step": step, "perplexity": 9.87654321} for step in range(1000, 100_000, 1000)]
@@ -189,7 +199,7 @@ def test_the_page_of_long_runs_is_small(tmp_path: Path) -> None:
     points = curves["Loss term rtd"]["run0"]
     assert (len(points), points[0], points[-1]) == (150, (200, 1.23456789), (99800, 1.23456789))
     terms = {title for title in curves if title.startswith("Loss term")}
-    assert terms == {f"Loss term {name}" for name in ("coarse", "fine", "generator", "rtd")}
+    assert terms == {f"Loss term {name}" for name in ("explicit", "comprehensive", "generator", "rtd")}
 
 
 def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead, write
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.model.config import ModelConfig
@@ -72,7 +72,7 @@ def export_model(path: Path, config: ModelConfig, vocabulary: Vocabulary) -> Non
     """Write a random encoder, alone and, if it has a pooler, with each kind of head; and our outputs."""
     inputs = batch(vocabulary, config.max_position_embeddings)
     config = dataclasses.replace(config, vocab_size=len(vocabulary))
-    model = Model(path, "test", config, random_arrays(encoder_shapes(config)), vocabulary)
+    model = ModelRecord(path, "test", config, random_arrays(encoder_shapes(config)), vocabulary)
     hidden_BLH, *pooled = encoder_output_for(config, model.parameters, *inputs.values())
     save(
         path, model, None, inputs | dict(zip(("sequence_output", "pooled_output"), (hidden_BLH, *pooled), strict=False))
@@ -89,7 +89,7 @@ def export_model(path: Path, config: ModelConfig, vocabulary: Vocabulary) -> Non
         save(path.with_name(f"{path.name}_{kind}"), model, head, inputs | {"logits": logits})
 
 
-def save(path: Path, model: Model, head: TaskHead | None, arrays: Arrays) -> None:
+def save(path: Path, model: ModelRecord, head: TaskHead | None, arrays: Arrays) -> None:
     path.mkdir(parents=True)
     write(model, path, path.name, head)
     np.savez(path.with_suffix(".npz"), **arrays)
@@ -112,7 +112,7 @@ def export_tokens(path: Path, vocabulary: Vocabulary, texts: list[str]) -> None:
     """Write a model with a vocabulary, and for each text our token IDs of it, as it is and with separate symbols."""
     config = dataclasses.replace(SMALL, num_hidden_layers=1, vocab_size=len(vocabulary))
     path.mkdir(parents=True)
-    write(Model(path, "test", config, random_arrays(encoder_shapes(config)), vocabulary), path, "tokens")
+    write(ModelRecord(path, "test", config, random_arrays(encoder_shapes(config)), vocabulary), path, "tokens")
     separate = [token_ids(with_separate_symbols(text, vocabulary.lowercase), vocabulary) for text in texts]
     ids = [token_ids(text, vocabulary) for text in texts]
     (path / "texts.json").write_text(json.dumps({"texts": texts, "ids": ids, "separate": separate}))

@@ -90,8 +90,15 @@ UNSHARED = {name: shape for name, shape in GENERATOR.items() if "projection" not
     "generator_mask_lm_out_embedding": [TOKENS + NGRAMS, O],
 }
 
-EXPLICIT = ObjectiveConfig(fine_weight=0, generator_weight=0, rtd_weight=0)
-CONTIGUOUS = ObjectiveConfig("contiguous", coarse_weight=0, generator_weight=0, rtd_weight=0)
+EXPLICIT = ObjectiveConfig(comprehensive_weight=0, generator_weight=0, rtd_weight=0)
+CONTIGUOUS = ObjectiveConfig(
+    "contiguous",
+    explicit_weight=0,
+    contiguous_weight=1,
+    comprehensive_weight=0,
+    generator_weight=0,
+    rtd_weight=0,
+)
 SHARED, OWN = GeneratorConfig(), GeneratorConfig(share_embeddings=False)
 
 # Test ID: changes to the model, objective, generator, expected shapes by parameter name.

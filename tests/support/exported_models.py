@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -35,7 +35,7 @@ def made_up_lexicon() -> Lexicon:
 
 
 @cache
-def random_model(rung: str | None, **changes: Any) -> Model:
+def random_model(rung: str | None, **changes: Any) -> ModelRecord:
     """Return a model with random parameters; with the heads of a rung of the ablation, or with none.
 
     `changes` are fields of ModelConfig. Tests must not change the model: it is made once.
@@ -53,11 +53,13 @@ def random_model(rung: str | None, **changes: Any) -> Model:
             for name in program.parameters:
                 size = paddle.static.global_scope().find_var(name).get_tensor().shape()
                 parameters[name] = 0.3 * random.standard_normal(size).astype(np.float32)
-    return Model(Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, asdict(config) if config else None)
+    return ModelRecord(
+        Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, asdict(config) if config else None
+    )
 
 
 def run_with_executor(
-    program: Program, model: Model, batch: dict[str, np.ndarray], seed: int = 0
+    program: Program, model: ModelRecord, batch: dict[str, np.ndarray], seed: int = 0
 ) -> dict[str, np.ndarray]:
     """Run a program of a model with the executor that trains, in the current scope."""
     set_parameters(program.main, model.parameters, "test", paddle.CPUPlace())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import Vocabulary
@@ -26,8 +26,8 @@ BERT = ModelConfig(
 )
 
 
-def given_bert(vocabulary: Vocabulary, with_head: bool = False, seed: int = 0, **more: Any) -> Model:
-    """Return a BERT with this vocabulary; `more` replaces fields of Model."""
+def given_bert(vocabulary: Vocabulary, with_head: bool = False, seed: int = 0, **more: Any) -> ModelRecord:
+    """Return a BERT with this vocabulary; `more` replaces fields of ModelRecord."""
     # It loads Paddle; the fixtures of all tests import this file.
     from tests.support.model_folders import random_arrays
 
@@ -36,4 +36,4 @@ def given_bert(vocabulary: Vocabulary, with_head: bool = False, seed: int = 0, *
         shapes |= head_shapes(BERT, len(vocabulary))
     parameters = random_arrays(shapes, seed, scale=0.2)
     fields: dict[str, Any] = {"config": BERT, "parameters": parameters, "vocabulary": vocabulary, **more}
-    return Model(Path("given"), "bert", **fields)
+    return ModelRecord(Path("given"), "bert", **fields)

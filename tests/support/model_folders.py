@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.heads import token_head_settings
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -41,14 +41,14 @@ def random_model(
     with_head: bool = False,
     vocabulary: WordPieceVocabulary = VOCABULARY,
     **changes: Any,
-) -> Model:
+) -> ModelRecord:
     """Return a model; `changes` are fields of its ModelConfig. The head is over tokens, tied to the embedding."""
     config = replace(CONFIG, **changes, **({"out_emb_size": 0} if with_head else {}))
     shapes = encoder_shapes(config)
     if with_head:
         shapes |= head_shapes(config, len(vocabulary))
     settings = token_head_settings(config) if with_head else None
-    return Model(Path("made"), "test", config, random_arrays(shapes), vocabulary, None, settings)
+    return ModelRecord(Path("made"), "test", config, random_arrays(shapes), vocabulary, None, settings)
 
 
 def random_ids(rows: int = 3, length: int = 12, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

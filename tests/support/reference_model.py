@@ -122,14 +122,16 @@ def terms(
     """Return the mean of each loss term that the batch has labels for and `p` has parameters for.
 
     `sampled` holds the generator's sample for each masked slot, or is None without a generator. Terms by equation:
-    "token" is 1; "coarse" is 2, and with "fine" 3; these and "generator" are 5; "rtd" is 6.
+    "contiguous" is 1; "explicit" is 2, and with "comprehensive" 3; these and "generator" are 5; "rtd" is 6.
     """
     p = {name: value.astype(np.float64) for name, value in p.items()}
     tied = "mask_lm_out_embedding" not in p
     units = p["word_embedding"][:tokens]
     if "ngram_embedding" in p:
         units = np.concatenate([units, p["ngram_embedding"]])
-    losses: dict[str, list[float]] = {"coarse": [], "token": [], "fine": [], "generator": [], "rtd": []}
+    losses: dict[str, list[float]] = {
+        name: [] for name in ("explicit", "contiguous", "comprehensive", "generator", "rtd")
+    }
     width = batch["input_ids"].shape[1]
 
     def nll(row: np.ndarray, label: int) -> float:
@@ -168,14 +170,14 @@ def terms(
         for m, slot in zip(mine, slots, strict=True):
             if "coarse_labels" in batch:
                 row = scores(p, x[slot], "mask_lm", units if tied else None, main.layer_norm_eps)
-                losses["coarse"].append(nll(row, batch["coarse_labels"][m]))
+                losses["explicit"].append(nll(row, batch["coarse_labels"][m]))
             else:
                 row = scores(p, x[slot], "mask_lm", units[:tokens] if tied else None, main.layer_norm_eps)
-                losses["token"].append(nll(row, batch["token_labels"][m]))
+                losses["contiguous"].append(nll(row, batch["token_labels"][m]))
         if queries:
             for row_x, q in zip(extra, rows, strict=True):
                 row = scores(p, row_x, "fine_lm", units[:tokens] if tied else None, main.layer_norm_eps)
-                losses["fine"].append(nll(row, batch["fine_labels"][q]))
+                losses["comprehensive"].append(nll(row, batch["fine_labels"][q]))
         if sampled is not None and "rtd_out_fc.w_0" in p:
             replaced = np.zeros(length)
             replaced[slots] = sampled[mine] != batch["coarse_labels"][mine]

@@ -110,7 +110,7 @@ def made_run(folder: Path, evaluations: dict[int, dict[str, Any]], **settings: A
     (folder / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
     log = RunLog(folder, True, visualdl=False, start=0, max_steps=20)
     for step, values in evaluations.items():
-        log.record("train", step, {"loss": 5.0 - step / 10, "coarse": 1.0, "learning_rate": 0.1})
+        log.record("train", step, {"loss": 5.0 - step / 10, "explicit": 1.0, "learning_rate": 0.1})
         log.record("eval", step, values)
     log.close()
     return folder

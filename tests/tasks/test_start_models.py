@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import transform_shapes
 from ernie_gram.formats.registry import read_model, write_model
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
@@ -80,12 +80,12 @@ def write_task(folder: Path, kind: str) -> Path:
     return write_json(folder / "task.yaml", task | {"files": {name: f"{name}.{suffix}" for name in ("train", "dev")}})
 
 
-def tied_transform() -> Model:
+def tied_transform() -> ModelRecord:
     """Return a model with a whole head over tokens, whose transform has a LayerNorm."""
     return random_model(with_head=True, vocabulary=WORDPIECE, vocab_size=len(TOKENS))
 
 
-def low_rank_transform() -> Model:
+def low_rank_transform() -> ModelRecord:
     """Return a model with the transform of a low-rank head, and nothing else of it."""
     model = random_model(vocabulary=WORDPIECE, vocab_size=len(TOKENS), out_emb_size=8)
     transform = random_arrays(transform_shapes(model.config))
@@ -95,7 +95,9 @@ def low_rank_transform() -> Model:
 @pytest.mark.parametrize(
     ("kind", "given"), [("span", tied_transform()), pytest.param("tagging", low_rank_transform(), marks=FURTHER)]
 )
-def test_the_transform_of_the_given_model_is_trained_under_the_head(kind: str, given: Model, tmp_path: Path) -> None:
+def test_the_transform_of_the_given_model_is_trained_under_the_head(
+    kind: str, given: ModelRecord, tmp_path: Path
+) -> None:
     write_model(given, tmp_path / "model", "ernie_gram")
     task, run = write_task(tmp_path / "data", kind), tmp_path / "run"
     from tasks.finetune import main

@@ -8,7 +8,7 @@ import paddle
 from paddle import nn
 
 from ernie_gram.model.parameters import HeadParameters, head
-from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
@@ -22,12 +22,9 @@ from reader.batches.fields import Batch
 class Comprehensive(Term):
     """-log p(x_i | context, [Mi]) of the i-th token of each masked unit, over F classes (second sum of equation 3)."""
 
-    name = "fine"
+    name = "comprehensive"
     fields = (fields.QUERY_SLOTS, fields.QUERY_RANKS, fields.FINE_ROWS, fields.FINE_LABELS)
     token_biases = ("fine_lm_out_fc.b_0",)
-
-    def weight(self, objective: ObjectiveConfig) -> float:
-        return objective.fine_weight if objective.is_explicit else 0.0
 
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         assert encoded.queries is not None

@@ -12,7 +12,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.pretraining.chunked_softmax import CrossEntropy
-from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.products import head_products
 from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
@@ -92,12 +92,9 @@ class Contiguous(MaskedUnits):
     -log p(x | z_\\M) of every contiguously masked token, over F classes (equation 1).
     """
 
-    name = "token"
+    name = "contiguous"
     labels = fields.TOKEN_LABELS
     fields = (fields.TOKEN_LABELS,)
-
-    def weight(self, objective: ObjectiveConfig) -> float:
-        return 0.0 if objective.is_explicit else objective.fine_weight
 
 
 class Explicit(MaskedUnits):
@@ -106,6 +103,6 @@ class Explicit(MaskedUnits):
     -log p(y | context) of the unit at every masked slot, over C classes (equation 2; first sum of equation 3).
     """
 
-    name = "coarse"
+    name = "explicit"
     labels = fields.COARSE_LABELS
     fields = (fields.COARSE_LABELS,)

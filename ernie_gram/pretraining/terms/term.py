@@ -2,7 +2,8 @@
 
 A term is the mean over its predictions in the whole batch, over all processes; the objective is the sum of
 weight x term. (Equations 5 and 6 of the paper are sums over positions.) The names of parameters that only one term has
-begin with its name: formats recognise them by the names of the terms' weights in the stored settings.
+begin with its name: formats recognise them by the names of the terms' weights in the stored settings. (Those of
+comprehensive prediction begin with "fine_lm".)
 
 Shape letters: B sequences, L slots, N = B * L, R query rows, M masked slots, H hidden.
 """

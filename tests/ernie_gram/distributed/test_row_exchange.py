@@ -67,7 +67,7 @@ def test_sums_are_those_of_the_gradients(written: list[dict[str, np.ndarray]]) -
 
 
 def test_bytes_are_as_predicted(written: list[dict[str, np.ndarray]], monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.planning import prediction
+    from ernie_gram.resources import prediction
     from tests.support.row_exchange_ranks import BUCKET_NUMBERS, CONFIG, NGRAMS, STEPS, WIDTH
 
     ranks = len(written)

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ernie_gram.formats.model import Model, TrainingRecord
+from ernie_gram.formats.model import ModelRecord, TrainingRecord
 from ernie_gram.formats.model_card import licence_of, model_card
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -17,9 +17,9 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
 
 
-def model(**changes: Any) -> Model:
+def model(**changes: Any) -> ModelRecord:
     config = ModelConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, layer_norm_eps=1e-12)
-    return replace(Model(Path("x"), "ernie_gram", config, {}, VOCABULARY), **changes)
+    return replace(ModelRecord(Path("x"), "ernie_gram", config, {}, VOCABULARY), **changes)
 
 
 def sections(card: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from ernie_gram.formats import paddlenlp
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.model.config import ModelConfig
@@ -66,12 +66,12 @@ NAMES = {
 }
 
 
-def model_of(config: ModelConfig = PLAIN, **changes: Any) -> Model:
-    model = Model(Path("source"), "test", config, random_arrays(encoder_shapes(config)), VOCABULARY)
+def model_of(config: ModelConfig = PLAIN, **changes: Any) -> ModelRecord:
+    model = ModelRecord(Path("source"), "test", config, random_arrays(encoder_shapes(config)), VOCABULARY)
     return dataclasses.replace(model, **changes)
 
 
-def written(folder: Path, model: Model, head: TaskHead | None = None) -> Path:
+def written(folder: Path, model: ModelRecord, head: TaskHead | None = None) -> Path:
     folder.mkdir()
     paddlenlp.write(model, folder, "published", head)
     return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.formats.model import Format, Model, digest_of
+from ernie_gram.formats.model import Format, ModelRecord, digest_of
 from ernie_gram.formats.registry import WRITTEN, WRITTEN_NAMES, read_model, write_model
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
@@ -48,11 +48,11 @@ def no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reader.system.atomic_files.flush_to_disk", lambda path: None)
 
 
-def holders(model: Model) -> list[Format]:
+def holders(model: ModelRecord) -> list[Format]:
     return [each for each in WRITTEN if each.cannot_hold is not None and not each.cannot_hold(model)]
 
 
-def assert_same_model(found: Model, model: Model) -> None:
+def assert_same_model(found: ModelRecord, model: ModelRecord) -> None:
     assert replace(found.config, **TRAINING_SETTINGS) == replace(model.config, **TRAINING_SETTINGS)
     assert found.parameters.keys() == model.parameters.keys()
     for name, values in model.parameters.items():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError
 from tests.support import reference_model as reference
@@ -112,7 +112,7 @@ def dygraph_folder(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def assert_equals_the_reference(model: Model) -> None:
+def assert_equals_the_reference(model: ModelRecord) -> None:
     ids, lengths, sentences = random_ids()
     doubles = {name: values.astype(np.float64) for name, values in model.parameters.items()}
     found = encoder_output(model.config, model.parameters)

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.fill_mask import main as fill_main
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.infer import main as infer_main
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
@@ -35,7 +35,7 @@ SIZES = CorpusSizes(TOKENS, NGRAMS)
 SPECIAL = len(SPECIAL_TOKENS)  # the first tokens of the vocabulary, which are no answers
 
 
-def exported(model: Model, outputs: str, factory: pytest.TempPathFactory) -> Path:
+def exported(model: ModelRecord, outputs: str, factory: pytest.TempPathFactory) -> Path:
     folder = factory.mktemp(outputs) / "model"
     export_model(model, outputs, folder, start_world("cpu"))
     return folder

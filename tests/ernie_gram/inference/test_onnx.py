@@ -14,7 +14,7 @@ import pytest
 
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
-from ernie_gram.formats.model import Model as ModelRecord
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference import onnx_folder
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.onnx_folder import export_onnx

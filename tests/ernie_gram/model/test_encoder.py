@@ -82,12 +82,12 @@ def test_dropout_applies_only_in_training() -> None:
 
 def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """Return context rows [B, L, H] and query rows [B, K, H] of a batch; the parameters are the same in every call."""
-    from ernie_gram.model.encoder import Encoder, QueryRows
+    from ernie_gram.model.encoder import Encoder, Queries
 
     def build(feeds: dict) -> list:
         encoder = Encoder(parameters.encoder(MODEL, TOKENS, with_queries=True), MODEL)
         encoder.eval()
-        queries = QueryRows(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
+        queries = Queries(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
         return [value for value in encoder(feeds["input_ids"], feeds["lengths"], queries=queries) if value is not None]
 
     encoder_feeds = {

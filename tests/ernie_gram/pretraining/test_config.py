@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from ernie_gram.api import Model
-from ernie_gram.pretraining.config import PretrainConfig, max_tokens
+from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, max_tokens, prediction_config
+from ernie_gram.pretraining.network import parameter_shapes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import resume_checkpoint
 from reader.corpus.memmap import Corpus
@@ -17,6 +20,7 @@ from reader.errors import InputError
 from tests.support.commands import ROOT
 from tests.support.configs import load
 from tests.support.exported_models import random_model
+from tests.support.small_model import NGRAMS, TOKENS
 
 
 def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus) -> None:
@@ -45,6 +49,15 @@ def test_a_learning_rate_that_is_0_before_the_last_step_is_refused() -> None:
         load("--config", str(ROOT / "conf/pretrain/small_en.yaml"), "--optimizer.decay_steps=200")
 
 
+def test_a_weight_of_the_other_masking_is_refused() -> None:
+    for key, changes in {
+        "contiguous_weight": {"contiguous_weight": 1.0},
+        "comprehensive_weight": {"masking": "contiguous", "contiguous_weight": 1.0, "explicit_weight": 0.0},
+    }.items():
+        with pytest.raises(InputError, match=rf"objective\.{key}"):
+            ObjectiveConfig(**changes)
+
+
 @pytest.mark.parametrize(("rung", "tokens"), [("explicit", 32), (None, 100)])
 def test_a_text_has_as_many_tokens_as_a_sequence_of_pre_training_or_else_positions(
     rung: str | None, tokens: int
@@ -53,3 +66,12 @@ def test_a_text_has_as_many_tokens_as_a_sequence_of_pre_training_or_else_positio
     assert max_tokens(model) == tokens
     with pytest.raises(InputError, match=f"{tokens + 1} tokens, but"):
         Model(model).texts.encode(("ba " * (tokens - 1),))
+
+
+@pytest.mark.parametrize("rung", ["contiguous", "both"])
+def test_folders_hold_the_parameters_of_all_terms(rung: str, tmp_path: Path) -> None:
+    model = random_model(rung, vocab_size=TOKENS)
+    shapes = parameter_shapes(prediction_config(model), CorpusSizes(TOKENS, NGRAMS))
+    model = dataclasses.replace(model, parameters={name: np.ones(shape, np.float32) for name, shape in shapes.items()})
+    write_model(model, tmp_path / "model", "ernie_gram")
+    assert read_model(tmp_path / "model").parameters.keys() == shapes.keys()

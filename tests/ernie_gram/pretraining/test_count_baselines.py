@@ -15,8 +15,8 @@ from tqdm import tqdm
 from ernie_gram.pretraining import count_baselines
 from ernie_gram.pretraining.count_baselines import (
     HIDDEN,
-    MaskedUnits,
     NeighbourCounts,
+    UnitsInContext,
     _adjacent_units,
     held_out_units,
     main,
@@ -103,7 +103,7 @@ def test_the_probabilities_equal_their_definitions(corpus: Corpus, held_out: Fee
     lonely = next(unit for unit in range(corpus.num_units) if unit not in slow.followers)
     extra = np.array([[7, lonely, 7], [lonely, 7, 9], [9, HIDDEN, 7], [9, 7, HIDDEN], [9, HIDDEN, HIDDEN]]).T
     columns = np.stack([masked.units, masked.left, masked.right])[:, :30]
-    masked = MaskedUnits(*np.concatenate([extra, columns], axis=1))
+    masked = UnitsInContext(*np.concatenate([extra, columns], axis=1))
     rows = list(zip(masked.units.tolist(), masked.left.tolist(), masked.right.tolist(), strict=True))
     expected = {
         "frequency": [slow.frequency(unit) for unit, _, _ in rows],

@@ -57,7 +57,7 @@ def forward(
 
 TIED_NARROW = {"out_emb_size": 0, "emb_size": 16, "use_sentence_embedding": True}
 PADDED_VOCABULARY = {"vocab_size": TOKENS + 3}
-# Test ID: rung, changes to the model, changes to the generator. Equation 3 is the sum of "coarse" and "fine".
+# Test ID: rung, changes to the model, changes to the generator. Equation 3 is "explicit" and "comprehensive" summed.
 # Equation 5 is the sum of "generator" and of the main model's terms on the generator's samples. Equation 6 is "rtd".
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "contiguous-equation_1": ("contiguous", {}, {}),
@@ -86,11 +86,11 @@ def test_every_loss_term_equals_its_equation(rung: str, model: dict[str, Any], g
     assert (
         list(found)
         == {
-            "contiguous": ["token"],
-            "explicit": ["coarse"],
-            "cnp": ["coarse", "fine"],
-            "enrm": ["coarse", "generator", "rtd"],
-            "both": ["coarse", "fine", "generator", "rtd"],
+            "contiguous": ["contiguous"],
+            "explicit": ["explicit"],
+            "cnp": ["explicit", "comprehensive"],
+            "enrm": ["explicit", "generator", "rtd"],
+            "both": ["explicit", "comprehensive", "generator", "rtd"],
         }[rung]
     )
 
@@ -101,14 +101,13 @@ def test_every_loss_term_equals_its_equation(rung: str, model: dict[str, Any], g
 )
 def test_gradients_equal_finite_differences_of_the_equations(rung: str) -> None:
     config = config_of(rung)
-    weights = (
-        {"generator_weight": 0.5, "rtd_weight": 3.0, "fine_weight": 2.0} if rung == "both" else {"fine_weight": 2.0}
-    )
-    config = dataclasses.replace(config, objective=dataclasses.replace(config.objective, **weights))
+    weights = {"comprehensive": 2.0, "generator": 0.5, "rtd": 3.0} if rung == "both" else {"contiguous": 2.0}
+    changes = {f"{name}_weight": weight for name, weight in weights.items()}
+    config = dataclasses.replace(config, objective=dataclasses.replace(config.objective, **changes))
     batch = random_batch(rung)
     _, sampled, p, gradients = forward(config, batch, has_gradients=True)
     small = config.generator.model(config.model)
-    weight_of = {"token": 2.0, "coarse": 1.0, "fine": 2.0, "generator": 0.5, "rtd": 3.0}
+    weight_of = {"explicit": 1.0, **weights}
 
     def objective(moved: Arrays) -> float:
         # The samples are fixed, because no gradient flows through sampling.

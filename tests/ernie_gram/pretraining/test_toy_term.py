@@ -14,14 +14,14 @@ from paddle.nn import functional as F
 from ernie_gram.convert import main as convert
 from ernie_gram.model.layers import Linear
 from ernie_gram.model.parameters import LinearParameters, Normal, linear
-from ernie_gram.planning.memory import FLOAT, step_memory
-from ernie_gram.planning.prediction import step_exchange
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import TERMS, step_flops
 from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
 from ernie_gram.pretraining.trunk import Trunk
+from ernie_gram.resources.memory import FLOAT, step_memory
+from ernie_gram.resources.prediction import step_exchange
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import COARSE_LABELS, UNIT_IDS, Batch
@@ -88,7 +88,7 @@ def test_a_term_is_trained_evaluated_and_saved(built: Path, tmp_path: Path) -> N
     assert whole.returncode == 0, whole.stderr
     records = [record for record in read_log(tmp_path / "whole") if record["kind"] == "train"]
     for record in records:
-        assert record["loss"] == pytest.approx(record["coarse"] + WEIGHT * record["kind_of_unit"], rel=1e-5)
+        assert record["loss"] == pytest.approx(record["explicit"] + WEIGHT * record["kind_of_unit"], rel=1e-5)
     found = evaluations(tmp_path / "whole")
     assert found[-1]["kind_of_unit_loss"] < found[0]["kind_of_unit_loss"]
     assert found[0]["kind_of_unit_loss"] == pytest.approx(np.log(2), abs=0.05)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import warm_start
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
 from ernie_gram.pretraining.start_model import fit_to_start
@@ -24,7 +24,7 @@ F, N = 1000, 598  # those of the fixture `corpus`
 
 
 def config_of(
-    model: Model, rung: str, ngram_start: str = "mean", share: bool = True, **settings: Any
+    model: ModelRecord, rung: str, ngram_start: str = "mean", share: bool = True, **settings: Any
 ) -> PretrainConfig:
     """Return the config of a run that starts from a model; `settings` are those of `model` that are given."""
     objective = dataclasses.replace(OBJECTIVES[rung], ngram_start=ngram_start)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def config_of(
 
 
 def values_of(
-    model: Model, config: PretrainConfig, corpus: Corpus, biases: Arrays | None = None
+    model: ModelRecord, config: PretrainConfig, corpus: Corpus, biases: Arrays | None = None
 ) -> tuple[Arrays, dict[str, str]]:
     """Return the start values, and how those that are computed are computed."""
     made = warm_start_values(model, config, corpus, biases or {})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import prepare
 from ernie_gram.run import checkpoint
 from reader.corpus.memmap import Corpus
@@ -28,10 +28,10 @@ SETTINGS = [
 class Given:
     """Stands for read_model: returns `model`, and counts how often it is read."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ModelRecord) -> None:
         self.model, self.times_read = model, 0
 
-    def __call__(self, path: Path) -> Model:
+    def __call__(self, path: Path) -> ModelRecord:
         assert path == Path("given")
         self.times_read += 1
         return self.model

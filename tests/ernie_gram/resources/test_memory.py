@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.memory import step_memory
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.resources.memory import step_memory
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
 from tests.support.bfloat16 import skip_where_refused

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from ernie_gram.distributed.buckets import is_summed_by_row
 from ernie_gram.model.parameters import count
-from ernie_gram.planning.memory import FLOAT, Bytes, step_memory
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, sparse_parameters, step_flops
+from ernie_gram.resources.memory import FLOAT, Bytes, step_memory
 from reader.batches.sampler import accumulation_steps, largest_share
 from reader.errors import counted
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS
-from ernie_gram.planning.prediction import step_exchange
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.resources.prediction import step_exchange
 
 SHAPE = BatchShape(4, 475, 40.0, 77, 77.0)
 
