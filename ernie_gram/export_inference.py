@@ -17,19 +17,16 @@ if __name__ == "__main__":
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, PROBABILITIES
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
+from ernie_gram.pretraining.config import max_tokens, prediction_config
 from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.output_files import claimed_new_folder
-
-if TYPE_CHECKING:
-    from ernie_gram.distributed.world import World
-
 
 FORMS = ("inference", ONNX)
 
@@ -52,7 +49,6 @@ def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -
     """
     from ernie_gram.inference.export import ENCODER_SHAPES, export_program
     from ernie_gram.inference.outputs import build_outputs, network_of
-    from ernie_gram.pretraining.config import max_tokens, prediction_config
 
     check_exportable(model, outputs)
     shapes, lexicon = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES, None
@@ -100,8 +96,6 @@ def export(arguments: argparse.Namespace) -> None:
     """Export MODEL to DST, and print what was written; raises InputError."""
     model = read_model(arguments.model)
     check_exportable(model, arguments.outputs)
-    from ernie_gram.distributed.world import start_world
-
     if arguments.to == ONNX:
         check_onnx()
         world = start_world("cpu")

@@ -24,8 +24,7 @@ from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
-from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.resources.sizes import assumed_shape, measured_shape
+from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape, measured_shape
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.memmap import check_corpus

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ernie_gram.config.checks import require
+from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
@@ -98,7 +99,6 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     Raises InputError if the folder exists or cannot be written.
     """
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
-    from ernie_gram.distributed.device import on_cpu
     from ernie_gram.inference.export import export_program
     from tasks.training.network import SCORES, build_scores, network_of
 

@@ -21,7 +21,7 @@ from tasks.sweeps.table import PUBLISHED, published_columns
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
 from tests.support.configs import load
-from tests.support.rungs import CONFIGS, RUNGS
+from tests.support.objectives import CONFIGS, RUNGS
 
 # Table 6: steps, batch size, learning rate, warm-up steps, beta2; then what all three have.
 PRETRAINING = {

@@ -18,7 +18,7 @@ from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.forward import Forward
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 

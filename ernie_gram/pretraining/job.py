@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -15,13 +15,11 @@ from ernie_gram.distributed.device import World
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
-from ernie_gram.pretraining.network import PretrainModel, parameter_shapes, softmax_options
+from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes, softmax_options
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
-from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, step_flops, terms_of
-from ernie_gram.pretraining.terms.term import Reference
+from ernie_gram.pretraining.terms.term import Reference, Term
 from ernie_gram.pretraining.warm_start import StartValue, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
@@ -33,7 +31,16 @@ from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
 from reader.corpus.memmap import BackgroundCheck, Corpus
+from reader.system.arrays import Float64s
 from reader.system.progress import progress
+
+Predict = Callable[[Batch], dict[str, np.ndarray]]
+
+EXPLANATION = (
+    "eval: over masked units of the held-out text, loss is the mean of -log p, perplexity its exponential, "
+    "frequency_perplexity that of a guess by the units' frequencies in the training corpus (the baseline), and "
+    "ngram_perplexity that of the model over masked n-grams only; lower is better"
+)
 
 
 def pretraining_job(run: Run, world: World) -> Job:
@@ -171,6 +178,35 @@ class HeldOutEvaluator:
             reference = Reference(baseline, self._corpus.info.num_tokens)
             sums = evaluation_sums(self._terms, predict, until_requested(batches), reference, draws)
         return metrics(self._terms, sum_array(executor, sums, world))
+
+
+def evaluation_sums(
+    terms: Sequence[Term], predict: Predict, batches: Iterable[Batch], reference: Reference, draws: int = 1
+) -> Float64s:
+    """Return the sums of all terms over some batches, float64. Sums of several ranks may be added; see `metrics`.
+
+    Args:
+        predict: batch -> fetches of the evaluation program. With a generator, each call draws new samples.
+        draws: number of calls of `predict` for each batch. The sums are means over the calls: the mean of -log p, and
+            not -log of the mean p, which is lower because it is that of an ensemble.
+    """
+    sums = np.zeros(sum(term.num_sums for term in terms))
+    for batch in batches:
+        drawn = []
+        for _ in range(draws):
+            fetched = predict(batch)
+            drawn.append([value for term in terms for value in term.sums(fetched, batch, reference)])
+        sums += np.mean(drawn, axis=0)
+    return sums
+
+
+def metrics(terms: Sequence[Term], sums: Float64s) -> dict[str, float]:
+    """Return the metrics that follow from the sums of `evaluation_sums`."""
+    left, values = sums.tolist(), dict[str, float]()
+    for term in terms:
+        values |= term.metrics(left[: term.num_sums])
+        left = left[term.num_sums :]
+    return values
 
 
 def output_biases(corpus: Corpus, explicit: bool) -> Arrays:

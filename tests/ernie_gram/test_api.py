@@ -20,8 +20,7 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.pretraining.chunked_softmax import all_logits
-from ernie_gram.pretraining.network import PretrainModel
-from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.network import PretrainModel, build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import open_program
 from ernie_gram.training.variables import set_parameters

@@ -15,7 +15,7 @@ from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
 from reader.demo_text import documents, joined
 from tests.support.commands import build
-from tests.support.rungs import CONFIGS
+from tests.support.objectives import CONFIGS
 
 QUICK = os.environ.get("GPU_CHECK_QUICK") == "1"
 DOCUMENTS, STEPS = 60, 10

@@ -15,8 +15,7 @@ from dataclasses import replace
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.resources.sizes import assumed_shape
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
 from ernie_gram.training.program import Program
 from reader.batches.fields import Batch
 from reader.system.installation import CONF

@@ -11,7 +11,7 @@ import numpy as np
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference.export import build_encoder
-from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters

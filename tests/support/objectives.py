@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from reader.system.installation import CONF
 from tests.support.configs import load
-from tests.support.rungs import CONFIGS, RUNGS
 
+CONFIGS = CONF / "ablation"
+# The rows of table 12 are "explicit" (#5), "cnp" (#4), "enrm" (#3), "both" (#2) and "full" (#1). Those of
+# table 5, which has no relative position, are one number lower and begin with "both".
+RUNGS = ("token", "contiguous", "explicit", "cnp", "enrm", "both", "full")
 OBJECTIVES = {rung: load("--config", str(CONFIGS / f"{rung}.yaml")).objective for rung in RUNGS}
 
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ernie_gram.pretraining import programs
+from ernie_gram.pretraining import network
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -69,8 +69,8 @@ def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> f
 def evaluation_product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the operations of all matrix products of the evaluation program, counted as by `product_flops`."""
     portable = partial(open_program, portable=True)
-    with fresh_scope() as executor, patch.object(programs, "open_program", portable):
-        program = programs.build_evaluation(config, sizes, 1)
+    with fresh_scope() as executor, patch.object(network, "open_program", portable):
+        program = network.build_evaluation(config, sizes, 1)
         products = [op for op in program.main.global_block().ops if op.name() == "pd_op.matmul"]
         with paddle.static.program_guard(program.main):
             shapes = [paddle.shape(op.operand_source(i)) for op in products for i in (0, 1)]

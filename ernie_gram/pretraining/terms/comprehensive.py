@@ -9,12 +9,11 @@ from paddle import nn
 
 from ernie_gram.model.parameters import HeadParameters, head
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
 from ernie_gram.pretraining.terms.term import Encoded, Term
-from ernie_gram.pretraining.trunk import Trunk
+from ernie_gram.pretraining.trunk import PredictionHead, Trunk
 from reader.batches import fields
 from reader.batches.fields import Batch
 

@@ -14,12 +14,11 @@ from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.layers import Embedding, optional
 from ernie_gram.pretraining.chunked_softmax import BLOCKS, CrossEntropy, LazyLogits, SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
 from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
-from ernie_gram.pretraining.trunk import Trunk, TrunkParameters
+from ernie_gram.pretraining.trunk import PredictionHead, Trunk, TrunkParameters
 from ernie_gram.training.job import Feeds
 from reader.batches import fields
 from reader.batches.fields import Batch

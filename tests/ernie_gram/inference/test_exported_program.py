@@ -21,7 +21,7 @@ from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.texts import EncodedText, TextEncoder
 from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run.checkpoint import write_checksums
 from reader.corpus.memmap import LEXICON

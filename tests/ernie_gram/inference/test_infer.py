@@ -21,7 +21,7 @@ from ernie_gram.infer import main as infer_main
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
 from ernie_gram.inference.units import LINES_PER_BATCH
-from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
 from reader.tokenization.vocabulary import SPECIAL_TOKENS

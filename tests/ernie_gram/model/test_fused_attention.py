@@ -9,7 +9,7 @@ import paddle
 import pytest
 
 from ernie_gram.kernels.selection import can_fuse_attention
-from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training
 from ernie_gram.training.program import Program

@@ -30,7 +30,7 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
     enter_kernels()
     monkeypatch.setattr(device, "_place", None)
     from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.programs import build_evaluation
+    from ernie_gram.pretraining.network import build_evaluation
     from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import fresh_scope, training_program
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.evaluation import evaluation_sums, metrics
+from ernie_gram.pretraining.job import evaluation_sums, metrics
 from ernie_gram.pretraining.sizes import CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import evaluated
 from ernie_gram.pretraining.terms.term import Reference

@@ -13,8 +13,7 @@ from tests.support.expected_parameters import CASES, LENGTH, MODEL, NGRAMS, TOKE
 
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_have_the_expected_names_and_shapes(case: str) -> None:
-    from ernie_gram.pretraining.network import parameter_shapes
-    from ernie_gram.pretraining.programs import build_evaluation
+    from ernie_gram.pretraining.network import build_evaluation, parameter_shapes
     from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import fresh_scope, training_program
 

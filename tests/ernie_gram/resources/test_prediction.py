@@ -9,11 +9,10 @@ import pytest
 
 from ernie_gram.config.loading import read_yaml
 from ernie_gram.pretraining.config import PathsConfig
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
 from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.resources.memory import step_memory
 from ernie_gram.resources.prediction import Cluster, Prediction, predict, report, warnings
-from ernie_gram.resources.sizes import assumed_shape
 from ernie_gram.training.config import TrainerConfig
 from tests.support.configs import load
 from tests.support.small_model import MODEL, config_of

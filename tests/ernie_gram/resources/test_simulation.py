@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, measured_shape
 from ernie_gram.pretraining.terms.catalog import terms_of
 from ernie_gram.resources.prediction import step_exchange
-from ernie_gram.resources.sizes import measured_shape
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.sampler import permute, sample_indices
 from reader.corpus.memmap import Corpus

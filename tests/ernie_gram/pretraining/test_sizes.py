@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.resources.sizes import measured_shape
+from ernie_gram.pretraining.sizes import measured_shape
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 
