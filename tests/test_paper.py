@@ -1,4 +1,4 @@
-"""The paper's settings, grids, ladder and scores, typed from its source, against conf/ and docs/paper.md."""
+"""The paper's settings, grids, ladder and scores, typed from its source, against conf/."""
 
 from __future__ import annotations
 
@@ -221,12 +221,3 @@ def test_columns_of_published_scores_are_splits_and_scores_of_the_registry() -> 
             splits, metrics = TASKS[name].evaluation_splits, METRICS[TASKS[name].metric].reported_scores
             known = {f"{split}.{metric}" for split in splits for metric in metrics} | {"accuracy"}
             assert scores.keys() <= known, name
-
-
-def test_the_page_has_every_published_row() -> None:
-    page = (ROOT / "docs" / "paper.md").read_text("utf-8")
-    for number, table in TABLES.items():
-        assert f"**Table {number}: " in page
-        for name, row in table["rows"].items():
-            cells = ["-" if value is None else f"{value:.1f}" for value in row]
-            assert f"| {' | '.join([name, *cells])} |\n" in page

@@ -107,6 +107,7 @@ def test_all_layouts_and_options_are_there() -> None:
     assert {name for kind in KINDS.values() for name in kind.layouts} == {*LAYOUTS}
     for name, layout in LAYOUTS.items():
         kinds = [kind.name for kind in KINDS.values() if name in kind.layouts]
+        assert layout.__name__.lower().startswith(name.replace("_", ""))
         assert found.pop(name) == (["all"] if kinds == [*KINDS] else kinds, [field.name for field in fields(layout)])
     assert not found
     options = table("Option")
