@@ -67,12 +67,6 @@ def test_every_item_of_the_paper_names_code_and_a_test_that_exist() -> None:
         assert name in names_in(ROOT / file), f"{file}::{name}"
 
 
-def test_every_equation_is_in_the_name_or_id_of_a_test() -> None:
-    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "ernie_gram").rglob("test_*.py"))
-    for number in range(1, 7):
-        assert re.search(rf"equations?(_\d_and|_\d)*_{number}\b|equations?(_\d)*_{number}_", text), number
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_commands_refer_to_existing_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
 # The variables that limit which instructions oneDNN uses: none of its kernels is faster then.
 _ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-# Operations that are faster in oneDNN than in Paddle's own kernels, measured by tests/benchmarks/kernels.py.
+# Operations that are faster in oneDNN than in Paddle's own kernels, measured (tests/benchmarks/README.md).
 _ONEDNN_OPERATIONS = ("gelu", "gelu_grad")
 
 

@@ -37,11 +37,9 @@ def onnxruntime_run(job: dict[str, Any]) -> Run:
 
 
 def transformers_run(job: dict[str, Any]) -> Run:
-    """Return the run of transformers' BertModel, compiled if the job says so, in one of PyTorch's modes."""
+    """Return the run of transformers' BertModel, compiled if the job says so."""
     import torch
     import transformers
-
-    from tests.benchmarks.torch_modes import computing
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -51,7 +49,7 @@ def transformers_run(job: dict[str, Any]) -> Run:
 
     def run(ids_BL: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
         mask = torch.from_numpy((np.arange(ids_BL.shape[1]) < lengths_B[:, None]).astype(np.int64))
-        with torch.inference_mode(), computing(job["mode"]):
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=job["mode"] == "autocast"):
             output = forward(torch.from_numpy(ids_BL), attention_mask=mask)
         found: np.ndarray = output.last_hidden_state[:, 0].float().numpy()
         return found

@@ -6,9 +6,9 @@ n-grams). The column "products alone" is the ratio expected from the matrix prod
 for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
 is the share of the operations per second that a large product of the same precision reaches in the same process, with
 the same threads, before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung
-with and without trainer.recompute. `--hf_python` and `--paddlenlp_python` name interpreters with transformers and with
-PaddleNLP: then steps of their models are timed too, with the sequences of `explicit` (see pretrain_step_others.py). For
-bfloat16, transformers runs in both modes of PyTorch (see torch_modes.py). Ratios are to the first row of a model.
+with and without trainer.recompute. `--hf_python` names an interpreter with transformers: then steps of its models are
+timed too, with the sequences of `explicit` (see pretrain_step_others.py); bfloat16 is PyTorch's autocast there, which
+also stores the results of products in bfloat16. Ratios are to the first row of a model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.errors import one_line_errors
 from tests.benchmarks.measure import step_seconds
 from tests.benchmarks.processes import run_module
-from tests.benchmarks.torch_modes import TORCH_MODES, mode_shown
 from tests.support.objectives import OBJECTIVES
 from tests.support.random_step import random_batch as batch_of
 
@@ -48,11 +47,8 @@ OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 PEAK_SECONDS = 2.0
-OTHER_NAMES = {
-    "bert": "transformers, the same head",
-    "masked_lm": "transformers, BertForMaskedLM",
-    "paddlenlp": "PaddleNLP's ErnieGramModel, the same head",
-}
+OTHER_NAMES = {"bert": "transformers, the same head", "masked_lm": "transformers, BertForMaskedLM"}
+PRECISIONS = ("float32", "bfloat16")
 COLUMNS = ["seconds a step", "to the first row", "CPU seconds", "to the first row", "first step, CPU seconds"]
 COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Paddle", "predicted"]
 
@@ -140,9 +136,9 @@ def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
 
 
 def time_other(
-    tool: str, python: Path, mode: str, name: str, dropout: float, steps: int, threads: int
+    tool: str, python: Path, precision: str, name: str, dropout: float, steps: int, threads: int
 ) -> dict[str, Any]:
-    """Return what pretrain_step_others.py measures of another tool, in one of TORCH_MODES."""
+    """Return what pretrain_step_others.py measures of another tool."""
     layers, hidden, heads, batch, length, ngrams, _ = MODELS[name]
     fields = random_batch(batch, length, TOKENS + ngrams, "explicit")
     model = {
@@ -156,7 +152,7 @@ def time_other(
     job = {"tool": tool, "tokens": TOKENS, "classes": TOKENS + ngrams, "model": model, "steps": steps}
     with tempfile.TemporaryDirectory() as folder:
         job_file, batch_file = Path(folder) / "job.json", Path(folder) / "batch.npz"
-        job_file.write_text(json.dumps({**job, "threads": threads, "mode": mode}), encoding="utf-8")
+        job_file.write_text(json.dumps({**job, "threads": threads, "precision": precision}), encoding="utf-8")
         inputs = {key: fields[key] for key in ("input_ids", "slots")}
         np.savez(batch_file, **inputs, labels=fields["coarse_labels"])
         return run_module(python, "tests.benchmarks.pretrain_step_others", [job_file, batch_file], threads)
@@ -167,14 +163,7 @@ def report(arguments: argparse.Namespace) -> None:
     from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 
     threads = arguments.threads
-    others = [
-        (tool, arguments.hf_python, mode)
-        for tool in ("bert", "masked_lm")
-        for precision in arguments.precision
-        for mode in TORCH_MODES[precision]
-        if arguments.hf_python
-    ]
-    others += [("paddlenlp", arguments.paddlenlp_python, "float32")] if arguments.paddlenlp_python else []
+    others = list(product(OTHER_NAMES if arguments.hf_python else (), arguments.precision))
     print(f"{processor_name(read_cpuinfo())}, {threads} threads\n")
     print(f"| model | rung | precision | {' | '.join(COLUMNS)} |")
     print("| --- | --- | --- |" + " ---: |" * len(COLUMNS))
@@ -201,11 +190,10 @@ def report(arguments: argparse.Namespace) -> None:
                 f"{memory / 1e9:.2f}",
             ]
             print(f"| {name} | {rung} | {precision} | {' | '.join(cells)} |", flush=True)
-        for tool, python, mode in others:
-            result = time_other(tool, python, mode, name, arguments.dropout, steps, threads)
+        for tool, precision in others:
+            result = time_other(tool, arguments.hf_python, precision, name, arguments.dropout, steps, threads)
             cells = [*_common_cells(result, base or result), "", "", f"{result['peak']:.2f}", "", ""]
-            shown = mode_shown(mode, result["bfloat16"])
-            print(f"| {name} | {OTHER_NAMES[tool]} | {shown} | {' | '.join(cells)} |", flush=True)
+            print(f"| {name} | {OTHER_NAMES[tool]} | {precision} | {' | '.join(cells)} |", flush=True)
 
 
 def _common_cells(result: dict[str, float], base: dict[str, float]) -> list[str]:
@@ -218,13 +206,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
     parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
-    parser.add_argument("--precision", nargs="+", choices=TORCH_MODES, default=["float32"])
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["float32"])
     parser.add_argument("--steps", type=int, help="steps after the first (default: that of the model)")
     parser.add_argument("--out_emb_size", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: that of the cores")
     parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers")
-    parser.add_argument("--paddlenlp_python", type=Path, help="interpreter with paddlenlp")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:

@@ -1,12 +1,10 @@
-"""Time training steps of BERT in transformers, or of ERNIE-Gram in PaddleNLP, for pretrain_step.py.
+"""Time training steps of BERT in transformers, for pretrain_step.py.
 
-It runs in an interpreter of its own, with torch and transformers, or with PaddleNLP, and imports nothing of this
-project but measure.py and torch_modes.py: `python -m tests.benchmarks.pretrain_step_others JOB.json BATCH.npz`. It
-prints one line of JSON. The tools of a job are
+It runs in an interpreter of its own, with torch and transformers, and imports nothing of this project but measure.py:
+`python -m tests.benchmarks.pretrain_step_others JOB.json BATCH.npz`. It prints one line of JSON. The tools of a job are
 
 - masked_lm: transformers' BertForMaskedLM as it is, which predicts at every slot;
-- bert: transformers' BertModel with a head of ours, hidden -> GELU -> classes, at the masked slots only;
-- paddlenlp: PaddleNLP's ErnieGramModel (dynamic graph) with the same head.
+- bert: transformers' BertModel with a head of ours, hidden -> GELU -> classes, at the masked slots only.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.measure import step_seconds
-from tests.benchmarks.torch_modes import computing, multiplies_in_bfloat16
 
 HEAD_SIZE = 128
 LEARNING_RATE, WEIGHT_DECAY, CLIP_NORM = 1e-4, 0.01, 1.0
@@ -30,7 +27,7 @@ Batch = dict[str, np.ndarray]
 
 
 def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
-    """Return a function that makes a training step in PyTorch, in one of its modes, and returns the loss."""
+    """Return a function that makes a training step in PyTorch and returns the loss."""
     import torch
     from transformers import BertConfig, BertForMaskedLM, BertModel
 
@@ -60,43 +57,12 @@ def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
 
     def step() -> float:
         optimizer.zero_grad()
-        with computing(job["mode"]):
+        with torch.autocast("cpu", torch.bfloat16, enabled=job["precision"] == "bfloat16"):
             loss = forward()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP_NORM)
         optimizer.step()
         return float(loss.detach())
-
-    return step
-
-
-def paddle_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
-    """Return a function that makes a training step in Paddle's dynamic graph and returns the loss."""
-    import paddle
-    from paddlenlp.transformers import ErnieGramConfig, ErnieGramModel
-
-    paddle.seed(0)
-    paddle.set_device("cpu")
-    encoder = ErnieGramModel(ErnieGramConfig(vocab_size=job["tokens"], **job["model"]))
-    layers = (paddle.nn.Linear(job["model"]["hidden_size"], HEAD_SIZE), paddle.nn.GELU())
-    head = paddle.nn.Sequential(*layers, paddle.nn.Linear(HEAD_SIZE, job["classes"]))
-    network = paddle.nn.LayerList([encoder, head])
-    network.train()
-    optimizer = paddle.optimizer.AdamW(
-        LEARNING_RATE,
-        parameters=network.parameters(),
-        weight_decay=WEIGHT_DECAY,
-        grad_clip=paddle.nn.ClipGradByGlobalNorm(CLIP_NORM),
-    )
-    ids, slots, labels = (paddle.to_tensor(batch[key]) for key in ("input_ids", "slots", "labels"))
-
-    def step() -> float:
-        rows = paddle.gather(encoder(ids)[0].flatten(0, 1), slots)
-        loss = paddle.nn.functional.cross_entropy(head(rows), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.clear_grad()
-        return float(loss)
 
     return step
 
@@ -107,11 +73,8 @@ def main() -> None:
         job = json.load(file)
     with np.load(sys.argv[2]) as archive:
         batch = dict(archive)
-    is_paddle = job["tool"] == "paddlenlp"
-    found = step_seconds((paddle_step if is_paddle else torch_step)(job, batch), job["steps"])
-    in_bfloat16 = not is_paddle and multiplies_in_bfloat16(job["mode"])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(json.dumps({**found, "peak": peak, "bfloat16": in_bfloat16}))
+    found = step_seconds(torch_step(job, batch), job["steps"])
+    print(json.dumps({**found, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
 
 
 if __name__ == "__main__":

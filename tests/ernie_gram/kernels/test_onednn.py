@@ -201,5 +201,5 @@ def test_a_pass_that_does_something_else_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 def test_the_kernels_were_tested_with_the_installed_version_of_paddle() -> None:
-    """If this fails: run this file and tests/benchmarks/kernels.py with the new version, then change the number."""
+    """If this fails: run this file and the benchmark pretrain_step with the new version, then change the number."""
     assert paddle.__version__.startswith("3.3.")
