@@ -1,14 +1,9 @@
-"""Show how the tokens of a text attend to each other, and whether n-grams attend to themselves (figures 6b to 6d, 7).
+"""Show how the tokens of a text attend to each other, with boxes around entities (figures 6b to 6d, and 7 of the paper).
 
     python docs/studies/attention.py output/base --text "the European Commission said so" \
         --entities "European Commission" --output attention
-    python docs/studies/attention.py output/base --input texts.txt --lexicon lexicon.tsv --output attention
 
-The table compares, for each head, the mean attention between two tokens of the same n-gram (inside) with the mean
-attention at the same distances between tokens of the same text that are in no n-gram (expected), because near tokens
-attend to each other anyway. OUTPUT.json gets the numbers; for one text also the weights, and OUTPUT.png a picture.
-
-Shape letters: A heads, n tokens of a text with [CLS] and [SEP].
+OUTPUT.png gets the picture, of the mean of the heads and of every head; OUTPUT.json the tokens and the weights.
 """
 
 from __future__ import annotations
@@ -17,68 +12,13 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 
 from ernie_gram import Model
-from reader.corpus.units import UnitCutter
-from reader.lexicon.own_list import given_lexicon
 
 Span = tuple[int, int]  # of tokens, half-open, counted with [CLS]
-
-
-class Inside(NamedTuple):
-    """The attention inside n-grams, and at the same distances outside of n-grams.
-
-    Attributes:
-        inside: [A], the mean weight over all pairs of different tokens (query, key) of the same n-gram.
-        expected: [A], the mean over the same pairs of the mean weight at the same distance, with its sign, between two
-            tokens that are in no n-gram.
-        pairs: their number; left_out: the number of pairs whose distances do not occur outside of n-grams.
-    """
-
-    inside: np.ndarray
-    expected: np.ndarray
-    pairs: int
-    left_out: int
-
-
-def inside_attention(weights: np.ndarray, spans: Sequence[Span]) -> Inside:
-    """Return the attention inside n-grams from weights [..., n, n]; NaN without pairs. [CLS] and [SEP] are in none."""
-    size = weights.shape[-1]
-    inside, is_outside = np.zeros((size, size), bool), np.ones(size, bool)
-    is_outside[[0, -1]] = False
-    for start, end in spans:
-        inside[start:end, start:end] = True
-        is_outside[start:end] = False
-    distances = np.arange(size) - np.arange(size)[:, None]
-    inside &= distances != 0
-    outside = np.outer(is_outside, is_outside)
-    sums = np.zeros((2, *weights.shape[:-2]))
-    pairs = left_out = 0
-    for distance in np.unique(distances[inside]):
-        at_distance = distances == distance
-        ours, others = inside & at_distance, outside & at_distance
-        count = int(ours.sum())
-        if not others.any():
-            left_out += count
-            continue
-        pairs += count
-        sums += weights[..., ours].sum(-1), count * weights[..., others].mean(-1)
-    means = sums / pairs if pairs else np.full_like(sums, np.nan)
-    return Inside(means[0], means[1], pairs, left_out)
-
-
-def pooled(found: Sequence[Inside]) -> Inside:
-    """Return the means over the pairs of several texts; NaN if there are none."""
-    counted, left_out = [each for each in found if each.pairs], sum(each.left_out for each in found)
-    if not counted:
-        return found[0]._replace(left_out=left_out)
-    pairs = [each.pairs for each in counted]
-    inside, expected = (np.average([each[i] for each in counted], axis=0, weights=pairs) for i in range(2))
-    return Inside(inside, expected, sum(pairs), left_out)
 
 
 def phrase_spans(model: Model, text: str, phrases: Sequence[str]) -> list[Span]:
@@ -105,22 +45,8 @@ def begins_word(model: Model, token: int) -> bool:
     return token == vocabulary.sep or vocabulary.spelling(token)[1]
 
 
-def lexicon_spans(model: Model, text: str, cutter: UnitCutter) -> list[Span]:
-    """Return the n-grams of a lexicon in the part of a text that fits, cut with the fewest segments as a corpus is."""
-    encoded = model.texts.encode((text,), truncate=True)
-    units = cutter.cut(text.encode()).units.astype(np.int64)
-    lengths = np.ones(len(units), np.int64)
-    is_ngram = units >= cutter.num_tokens
-    lengths[is_ngram] = np.diff(cutter.ngram_offsets)[units[is_ngram] - cutter.num_tokens]
-    ends = 1 + np.cumsum(lengths)
-    if len(encoded) < model.texts.max_tokens and ends[-1] != len(encoded) - 1:
-        raise ValueError("the lexicon splits the text into other tokens than the model; give the model's own lexicon")
-    spans = [(int(end - length), int(end)) for end, length in zip(ends, lengths, strict=True) if length > 1]
-    return [span for span in spans if span[1] < len(encoded)]
-
-
 def draw(weights: np.ndarray, tokens: Sequence[str], spans: Sequence[Span], path: Path) -> None:
-    """Draw the mean of the heads with the tokens on both axes, and every head, with boxes around the n-grams.
+    """Draw the mean of the heads with the tokens on both axes, and every head, with boxes around the entities.
 
     The scale of the colours ends at the largest weight between two tokens that are not [CLS] or [SEP]. These two often
     get most of the attention, so that everything else would be pale.
@@ -157,46 +83,22 @@ def draw(weights: np.ndarray, tokens: Sequence[str], spans: Sequence[Span], path
     pyplot.close(figure)
 
 
-def table(found: Inside) -> str:
-    """Return the attention inside n-grams, for the mean of the heads and for each head."""
-    rows = [("mean of heads", found.inside.mean(), found.expected.mean())]
-    rows += [(f"head {head}", *values) for head, values in enumerate(zip(found.inside, found.expected, strict=True))]
-    lines = [f"{'':16}{'inside':>8}{'expected':>10}{'ratio':>8}"]
-    lines += [f"{name:16}{inside:8.4f}{expected:10.4f}{inside / expected:8.2f}" for name, inside, expected in rows]
-    return "\n".join([*lines, f"({found.pairs:,} pairs of tokens; {found.left_out:,} left out)"])
-
-
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a run, checkpoint or model folder of any format")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--text", help="one text")
-    source.add_argument("--input", type=Path, metavar="FILE", help="one text per line; long texts are truncated")
-    marked = parser.add_mutually_exclusive_group(required=True)
-    marked.add_argument("--entities", nargs="+", default=[], metavar="WORDS", help="words to mark as n-grams")
-    marked.add_argument("--lexicon", type=Path, metavar="FILE", help="mark the n-grams of this lexicon")
+    parser.add_argument("--text", required=True, help="a text")
+    parser.add_argument("--entities", nargs="+", default=[], metavar="WORDS", help="words to mark")
     parser.add_argument("--layer", type=int, default=-1, metavar="N", help="0 is the first, -1 the last (%(default)s)")
     parser.add_argument("--output", type=Path, required=True, help="path of the files, without an ending")
     arguments = parser.parse_args()
     model = Model.load(arguments.model)
-    vocabulary = model.texts.vocabulary
-    cutter = UnitCutter(vocabulary, given_lexicon(arguments.lexicon, vocabulary)) if arguments.lexicon else None
-    texts = [arguments.text] if arguments.text else arguments.input.read_text(encoding="utf-8").splitlines()
-    found, content = list[Inside](), dict[str, Any]()
-    for text in filter(str.strip, texts):
-        spans = lexicon_spans(model, text, cutter) if cutter else phrase_spans(model, text, arguments.entities)
-        attention = model.attention(text, truncate=True)
-        weights = attention.weights[arguments.layer]
-        found.append(inside_attention(weights, spans))
-        if arguments.text:
-            content = {"text": text, "tokens": attention.tokens, "ngrams": spans, "weights": weights.tolist()}
-            draw(weights, attention.tokens, spans, arguments.output.with_suffix(".png"))
-    total = pooled(found)
-    print(table(total))
-    numbers = {"inside": total.inside.tolist(), "expected": total.expected.tolist()} if total.pairs else {}
-    numbers |= {"pairs": total.pairs, "left_out": total.left_out}
-    content |= {"model": str(model.folder), "layer": arguments.layer, "texts": len(found), "inside_attention": numbers}
+    spans = phrase_spans(model, arguments.text, arguments.entities)
+    attention = model.attention(arguments.text)
+    weights = attention.weights[arguments.layer]
+    draw(weights, attention.tokens, spans, arguments.output.with_suffix(".png"))
+    content = {"model": str(model.folder), "layer": arguments.layer, "text": arguments.text}
+    content |= {"tokens": attention.tokens, "entities": spans, "weights": weights.tolist()}
     arguments.output.with_suffix(".json").write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ernie_gram.api import Model
 from ernie_gram.formats.registry import write_model
+from ernie_gram.inference.texts import TextEncoder
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.predict import main as predict
 from tasks.registry import TASKS
 from tests.support.commands import call
-from tests.support.exported_models import made_up_lexicon, random_model
+from tests.support.exported_models import random_model
 from tests.support.finetuned_runs import made_run
 from tests.support.small_model import TOKENS
 from tests.support.static_programs import fresh_scope
@@ -31,7 +35,8 @@ SENTENCES = [
     ("cats I-PER", ". O"),
 ] * 6
 TEXT = "di ba be  bi du bo Bu du ga de do"
-NGRAMS = [(2, 4), (6, 8)]  # "ba be" and "bo Bu" after [CLS] and "di"
+ENTITIES = [(2, 4), (6, 8)]  # "ba be" and "bo Bu" after [CLS] and "di"
+WORDS = ("new", "york", "##er", "##shire", "in", "a", "the", "city", "of", ".", "北", "京", "大", "学")
 
 
 def chunks(tags: list[str]) -> set[tuple[str, int, int]]:
@@ -80,7 +85,6 @@ def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
     write_model(
         random_model(None, use_relative_position=True, vocab_size=TOKENS), tmp_path / "model", "ernie_gram", True
     )
-    made_up_lexicon().save(tmp_path / "lexicon.tsv")
     output = ("--output", str(tmp_path / "found"))
     expected = Model.load(tmp_path / "model").attention(TEXT)
     attention = study("attention")
@@ -88,15 +92,21 @@ def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
         given = ("--text", TEXT, "--entities", "ba be", "BO BU", "--layer", str(layer))
         call(attention.main, str(tmp_path / "model"), *given, *output).ok()
         content = json.loads((tmp_path / "found.json").read_text())
-        assert (content["tokens"], list(map(tuple, content["ngrams"]))) == (expected.tokens, NGRAMS)
+        assert (content["tokens"], list(map(tuple, content["entities"]))) == (expected.tokens, ENTITIES)
         np.testing.assert_allclose(content["weights"], expected.weights[layer], atol=1e-6)
-        inside = attention.inside_attention(expected.weights[layer], NGRAMS)
-        np.testing.assert_allclose(content["inside_attention"]["inside"], inside.inside, atol=1e-6)
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
-    # A file of this text alone gives the same numbers, with the n-grams of a lexicon.
-    lines = write(tmp_path / "lines.txt", f"{TEXT}\n\n{TEXT}\n")
-    given = ("--input", str(lines), "--lexicon", str(tmp_path / "lexicon.tsv"), "--layer", "0")
-    call(attention.main, str(tmp_path / "model"), *given, *output).ok()
-    of_file = json.loads((tmp_path / "found.json").read_text())
-    assert of_file["texts"] == 2
-    np.testing.assert_allclose(of_file["inside_attention"]["inside"], content["inside_attention"]["inside"], atol=1e-6)
+
+
+def test_entities_are_found_wherever_they_occur_as_whole_words() -> None:
+    spans = study("attention").phrase_spans
+    model = SimpleNamespace(texts=TextEncoder(WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS]), "char", 64))
+    text = "A New  York city in new york ."
+    assert spans(model, text, ["new york", "city"]) == [(2, 4), (4, 5), (6, 8)]
+    assert spans(model, "new yorker in yorkshire", ["new yorker"]) == [(1, 4)]
+    assert spans(model, text, ["in", "in"]) == [(5, 6)]
+    assert spans(model, text, []) == []
+    assert spans(model, "北京大学", ["北京", "京大学"]) == [(1, 3), (2, 5)]
+    # All unknown words have one ID.
+    for text, absent in (("the new yorker", "new york"), ("the new yorker", "york"), ("the ☃ city", "€")):
+        with pytest.raises(ValueError, match=absent):
+            spans(model, text, [absent])

@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +77,6 @@ def vocabulary() -> str:
     return "".join(f"{token}\n" for token in dict.fromkeys([*tokens, *whole]))
 
 
-def run(main: Callable[[], None], *arguments: str) -> None:
-    """Run a command in this process; it must succeed."""
-    # Imported here: importing reader or ernie_gram must not precede the setting above.
-    from tests.support.commands import call
-
-    done = call(main, *arguments)
-    assert done.returncode == 0, done.stderr
-
-
 def machine() -> str:
     """Return what rounding depends on: the processor model and the version of Paddle."""
     from importlib.metadata import version
@@ -104,7 +94,8 @@ def digest(paths: list[Path]) -> str:
 
 def corpora(folder: Path) -> dict[str, str]:
     """Build text, lexicon and corpora in a folder; return their digests, which are the same on every machine."""
-    from reader.build import main as build
+    # Imported here: importing reader or ernie_gram must not precede the setting above.
+    from tests.support.commands import build
 
     (folder / "vocab.txt").write_text(vocabulary())
     for name, lines, seed in (("train", 400, 1), ("held_out", 60, 2)):
@@ -112,27 +103,25 @@ def corpora(folder: Path) -> dict[str, str]:
     shared = ["--vocab", str(folder / "vocab.txt"), "--processes", "1"]
     lexicon = ["--lexicon", str(folder / "lexicon.tsv")]
     train, held_out = (["--input", str(folder / f"{name}.txt"), *shared] for name in ("train", "held_out"))
-    run(build, "lexicon", *train, "--top", "2:30,3:15", "--output", lexicon[1])
-    run(build, "corpus", *train, *lexicon, "--output", str(folder / "corpus"))
-    run(build, "corpus", *train, "--output", str(folder / "token_corpus"))
-    run(build, "corpus", *held_out, *lexicon, "--output", str(folder / "held_out"))
+    build("lexicon", *train, "--top", "2:30,3:15", "--output", lexicon[1])
+    build("corpus", *train, *lexicon, "--output", str(folder / "corpus"))
+    build("corpus", *train, "--output", str(folder / "token_corpus"))
+    build("corpus", *held_out, *lexicon, "--output", str(folder / "held_out"))
     made = {name: digest([folder / name / "units.bin"]) for name in ("corpus", "token_corpus", "held_out")}
     return {"lexicon": digest([folder / "lexicon.tsv"]), **made}
 
 
 def train(folder: Path, output: Path, rung: str, more: list[str]) -> dict[str, Any]:
     """Train one rung on the corpora in `folder`; return its losses, its evaluations, and a digest of its parameters."""
-    import paddle
     from safetensors.numpy import load_file
 
-    from ernie_gram.pretrain import main as pretrain
     from ernie_gram.run.run_log import LOSS_STEPS, METERS
+    from tests.support.runs import pretrain_with
 
     corpus = "token_corpus" if rung == "token" else "corpus"
     paths = [f"--paths.{key}={folder / value}" for key, value in (("corpus", corpus), ("held_out", "held_out"))]
-    with paddle.static.scope_guard(paddle.static.Scope()):
-        config = ["--config", str(ROOT / f"conf/ablation/{rung}.yaml")]
-        run(pretrain, *config, *SETTINGS, *paths, f"--paths.output={output}", *more)
+    config = ["--config", str(ROOT / f"conf/ablation/{rung}.yaml")]
+    pretrain_with(*config, *SETTINGS, *paths, f"--paths.output={output}", *more).ok()
     records = [json.loads(line) for line in (output / "log.jsonl").read_text().splitlines()]
     for record in records:
         for meter in (LOSS_STEPS, *METERS):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.runs import make_corpus
 from tests.support.made_once import made_once
 
 
@@ -18,6 +17,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with corpus/, for runs that tests share."""
-    return made_once(tmp_path_factory, "gpu", make_corpus)
+    return made_once(tmp_path_factory, "gpu", lambda folder: (folder / "corpus").symlink_to(built / "corpus"))

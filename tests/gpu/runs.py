@@ -1,9 +1,8 @@
-"""Small pre-training runs whose losses and parameters are compared, and the corpus that they read."""
+"""Small pre-training runs whose losses and parameters are compared."""
 
 from __future__ import annotations
 
 import os
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,10 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
-from reader.demo_text import documents, joined
-from tests.support.commands import build
 from tests.support.objectives import CONFIGS
 
 QUICK = os.environ.get("GPU_CHECK_QUICK") == "1"
-DOCUMENTS, STEPS = 60, 10
+STEPS = 10
 # An objective without random samples, because each device draws different ones.
 WITHOUT_DRAWING = "cnp"
 # Largest relative differences. Two ways of computing float32 products on a CPU differ by 1e-7 in losses and 2e-6 in
@@ -29,16 +26,6 @@ FLOAT32, HALF = 1e-4, 2e-2
 WITHOUT_GRADIENT = "_key_fc.b_0"
 # In the names of AdamW's running means of gradients.
 MEAN = "_moment1_"
-
-
-def make_corpus(folder: Path) -> None:
-    """Build a corpus of a few English texts in FOLDER/corpus."""
-    text, vocabulary, lexicon = (str(folder / name) for name in ("text.txt", "vocab.txt", "lexicon.tsv"))
-    Path(text).write_text(joined(islice(documents(), DOCUMENTS)), encoding="utf-8")
-    build("vocab", "--input", text, "--size", "1000", "--output", vocabulary)
-    given = ["--input", text, "--vocab", vocabulary]
-    build("lexicon", *given, "--top", "2:400,3:200", "--output", lexicon)
-    build("corpus", *given, "--lexicon", lexicon, "--output", str(folder / "corpus"))
 
 
 def options(folder: Path, name: str, *more: str, steps: int = STEPS, rung: str = WITHOUT_DRAWING) -> list[str]:
