@@ -1,4 +1,4 @@
-"""Show how the tokens of a text attend to each other, with boxes around entities (figures 6b to 6d, and 7 of the paper).
+"""Show how the tokens of a text attend to each other, with boxes around entities (the paper's figures 6b to 6d, 7).
 
     python docs/studies/attention.py output/base --text "the European Commission said so" \
         --entities "European Commission" --output attention

@@ -1,95 +1,149 @@
 """Make the published tables and figures of the studies again, from their recorded results (docs/results).
 
     python docs/studies/tables.py --output tables
-    python docs/studies/tables.py ladder --results ladder.jsonl --output tables
 
 For each study, the folder gets STUDY.md, STUDY_perplexities.png and STUDY_scores.png. A study is described by the file
-STUDY.yaml beside this script; its key `results` names the recorded results. Runs without a result are shown as missing.
-Figures are like 4a and 4b of the paper.
+STUDY.yaml beside this script; its key `results` names the recorded results. Figures are like 4a and 4b of the paper.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from recorded import COUNTERS, HERE, NGRAMS, UNITS, WHAT, Study, read_study
+import yaml
 
+HERE = Path(__file__).resolve().parent
+NGRAMS, UNITS, CPU = "ngram_perplexity", "perplexity", "cpu_seconds_per_step"
+WHAT = ("n-grams", "units")
+COUNTERS = ("unit frequencies", "left neighbour", "both neighbours")
 MISSING = "-"
 
-
-def spread(values: Sequence[float], form: str, planned: int) -> str:
-    """Return the mean of some values with minimum and maximum, and their number if it is less than planned."""
-    if not values:
-        return f"{MISSING}{number(0, planned)}"
-    ends = f" ({min(values):{form}} - {max(values):{form}})" if len(values) > 1 else ""
-    return f"{mean(values):{form}}{ends}{number(len(values), planned)}"
+Record = dict[str, Any]
 
 
-def signed(values: Sequence[float], form: str, planned: int, unit: str = "") -> str:
-    """Return the mean of some differences with minimum and maximum, as `spread` does."""
-    if not values:
+class Study:
+    """A study and its recorded results; those of other studies in the same file are not used.
+
+    Attributes:
+        title: of its tables; reference: the variant with which the others are compared.
+        variants: name -> description; one without `config` is the given model, without further training.
+        tasks: their names.
+        corpora, counts: records of corpora and of count baselines.
+        models: variant -> records of its pre-trainings, by seed.
+        scores: variant -> [seeds of pre-training, seeds of fine-tuning, tasks]; the given model has one seed.
+    """
+
+    def __init__(self, tree: dict[str, Any], records: Sequence[Record]) -> None:
+        finetuning = tree["finetuning"]
+        self.title, self.reference, self.tasks = tree["title"], tree["reference"], list(finetuning["tasks"])
+        self.variants: dict[str, dict[str, Any]] = tree["variants"]
+        kinds = ("corpus", "counts", "pre-training", "fine-tuning")
+        of = {kind: [each for each in records if each["kind"] == kind] for kind in kinds}
+        self.corpora = [each for each in of["corpus"] if each["corpus"] in tree["corpora"]]
+        counts = (each for each in of["counts"] if each["corpus"] in tree["corpora"])
+        self.counts = [each for each in counts if each["seed"] in tree["seeds"]]
+        trained = {(each["variant"], each["seed"]): each for each in of["pre-training"]}
+        names = [name for name, variant in self.variants.items() if "config" in variant]
+        self.models = {name: [trained[name, seed] for seed in tree["seeds"]] for name in names}
+        scores = {
+            (each["variant"], each["seed"], each["finetuning_seed"], each["task"]): each["result"]["score"]
+            for each in of["fine-tuning"]
+        }
+        self.scores = {
+            name: np.array(
+                [
+                    [[scores[name, seed, number, task] for task in self.tasks] for number in finetuning["seeds"]]
+                    for seed in tree["seeds"][: None if name in self.models else 1]
+                ]
+            )
+            for name in self.variants
+        }
+
+    def results(self, variant: str, key: str) -> list[float]:
+        """Return a number of the results of a variant's pre-trainings, by seed; none if they have no such number."""
+        return [each["result"][key] for each in self.models.get(variant, []) if key in each["result"]]
+
+    def cpu_seconds(self, variant: str) -> float:
+        """Return the median CPU seconds of a step."""
+        return median(self.results(variant, CPU))
+
+    def equal_cpu_seconds(self) -> float:
+        """Return the CPU seconds of the cheapest whole pre-training; random weights, after one step, do not count."""
+        steps = {name: self.models[name][0]["result"]["steps"] for name in self.models}
+        return min(number * self.cpu_seconds(name) for name, number in steps.items() if number > 1)
+
+    def at_cpu_seconds(self, variant: str, seconds: float) -> list[float]:
+        """Return the n-gram perplexities of the models of a variant after some CPU seconds of training steps.
+
+        Between two evaluations, the logarithm is interpolated linearly in steps.
+        """
+        curves = [[(each["step"], np.log(each[NGRAMS])) for each in one["curve"]] for one in self.models[variant]]
+        step = seconds / self.cpu_seconds(variant)
+        return [float(np.exp(np.interp(step, *zip(*curve, strict=True)))) for curve in curves]
+
+
+def read_study(name: str) -> Study:
+    """Return a study by the name of its file beside this script."""
+    tree = yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8"))
+    lines = (HERE.parent / "results" / tree["results"]).read_text("utf-8").splitlines()
+    return Study(tree, [json.loads(line) for line in lines])
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """Return the mean of some values with minimum and maximum."""
+    if len(values) < 2:
+        return f"{values[0]:{form}}" if len(values) else MISSING
+    return f"{mean(values):{form}} ({min(values):{form}} - {max(values):{form}})"
+
+
+def signed(values: Sequence[float], form: str, unit: str = "") -> str:
+    """Return the mean of some differences with minimum and maximum."""
+    if not len(values):
         return MISSING
-    ends = f" ({min(values):+{form}} to {max(values):+{form}})" if len(values) > 1 else ""
-    return f"{mean(values):+{form}}{unit}{ends}{number(len(values), planned)}"
+    return f"{mean(values):+{form}}{unit} ({min(values):+{form}} to {max(values):+{form}})"
 
 
-def number(found: int, planned: int) -> str:
-    """Return how many of the planned values there are, unless there are all."""
-    return f" [{found} of {planned}]" if found < planned else ""
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *title: str) -> list[str]:
-    """Return the lines of a table in Markdown with its title; none without rows."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *title: str) -> list[str]:
+    """Return the lines of a table in Markdown with its title."""
     lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    return [*title, *([""] if title else []), lines[0], f"|{'---|' * len(head)}", *lines[1:], ""] if rows else []
+    return [*title, *([""] if title else []), lines[0], f"|{'---|' * len(head)}", *lines[1:], ""]
 
 
 def report(study: Study) -> str:
     """Return all tables of a study."""
-    missing = [name for name in study.variants if name not in study.found]
-    parts = [f"# {study.title}", "", *([f"Without results yet: {', '.join(missing)}.", ""] if missing else [])]
-    parts += [*corpora(study), "## Pre-training", "", *pretraining(study), *ratios(study), *counts(study)]
-    parts += ["## Fine-tuning", "", *finetuning(study), *differences(study)] if study.tasks else []
+    parts = [f"# {study.title}", "", *corpora(study), "## Pre-training", ""]
+    parts += [*pretraining(study), *ratios(study), *counts(study)]
+    parts += ["## Fine-tuning", "", *finetuning(study), *differences(study)]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def corpora(study: Study) -> list[str]:
     """Return the table of the corpora."""
-    found = [(each["corpus"], each["result"]) for each in study.of_kind("corpus") if each["corpus"] in study.corpora]
-    rows = [
-        [
-            name,
-            *(f"{sizes[key]:,}" for key in ("tokens", "ngrams")),
-            f"{sizes.get('median_occurrences', 0):,.0f}",
-            f"{sizes['token_share']:.1%}",
-        ]
-        for name, sizes in found
-    ]
+    rows = []
+    for each in study.corpora:
+        sizes = each["result"]
+        often, share = f"{sizes.get('median_occurrences', 0):,.0f}", f"{sizes['token_share']:.1%}"
+        rows.append([each["corpus"], f"{sizes['tokens']:,}", f"{sizes['ngrams']:,}", often, share])
     return table(["corpus", "tokens", "n-grams", "median occurrences", "tokens in n-grams"], rows)
 
 
 def pretraining(study: Study) -> list[str]:
     """Return the table of the perplexities."""
     seconds, rows = study.equal_cpu_seconds(), []
-    for name in (name for name in study.found if "config" in study.variants[name]):
-        models, planned = study.models(name), len(study.seeds)
+    for name, models in study.models.items():
         cells = [name, study.variants[name]["what"]]
         for key in (NGRAMS, UNITS):
-            starts = [next(each[key] for each in record["curve"] if key in each) for record in models]
-            ends = list(study.results(name, key).values())
-            cells += [f"{mean(starts):,.0f}" if starts else MISSING, spread(ends, ",.0f", planned)]
-        generator = list(study.results(name, "generator_ngram_perplexity").values())
-        cells.append(spread(generator, ",.0f", planned if generator else 0))
-        cells.append(spread(list(study.results(name, "accuracy").values()), ".1%", planned))
-        cost = study.cpu_seconds(name)
-        cells.append(MISSING if cost is None else f"{cost:.3f}")
-        cells.append(spread(study.at_cpu_seconds(name, seconds), ",.0f", planned) if seconds else MISSING)
+            cells += [f"{mean(one['curve'][0][key] for one in models):,.0f}", spread(study.results(name, key), ",.0f")]
+        cells.append(spread(study.results(name, "generator_ngram_perplexity"), ",.0f"))
+        cells.append(spread(study.results(name, "accuracy"), ".1%"))
+        cells += [f"{study.cpu_seconds(name):.3f}", spread(study.at_cpu_seconds(name, seconds), ",.0f")]
         rows.append(cells)
     head = ["variant", "what", "n-grams, start", "n-grams, end", "units, start", "units, end"]
     head += ["generator, n-grams", "accuracy", "CPU s per step", "n-grams at equal CPU time"]
@@ -98,18 +152,17 @@ def pretraining(study: Study) -> list[str]:
         "the seeds. Unless objective.output_bias is zero, output biases start from log frequencies, which puts "
         "variants that predict n-grams as classes ahead over n-grams before the first step."
     )
-    return table(head, rows, f"{title} Equal CPU time is {seconds:,.0f} s." if seconds else title)
+    return table(head, rows, f"{title} Equal CPU time is {seconds:,.0f} s.")
 
 
 def ratios(study: Study) -> list[str]:
     """Return the table of perplexities as differences to the reference in percent."""
     rows = []
-    for name in (name for name in study.found if name != study.reference):
+    for name in (name for name in study.variants if name != study.reference):
         cells = [name]
         for key in (NGRAMS, UNITS):
             own, other = study.results(name, key), study.results(study.reference, key)
-            found = [100 * (own[seed] / other[seed] - 1) for seed in own if seed in other]
-            cells.append(signed(found, ".1f", len(study.seeds), " %"))
+            cells.append(signed([100 * (a / b - 1) for a, b in zip(own, other, strict=False)], ".1f", " %"))
         rows.append(cells)
     title = f"Difference of final perplexities to {study.reference}, paired by the seeds: mean (minimum to maximum)."
     return table(["variant", *WHAT], rows, title)
@@ -121,7 +174,7 @@ def counts(study: Study) -> list[str]:
     for record in study.counts:
         groups.setdefault((record["corpus"], record["held_out"]), []).append(record["result"])
     rows = [
-        [*pair, name, *(spread([each[f"{name}, {what}"] for each in found], ",.0f", len(study.seeds)) for what in WHAT)]
+        [*pair, name, *(spread([each[f"{name}, {what}"] for each in found], ",.0f") for what in WHAT)]
         for pair, found in groups.items()
         for name in COUNTERS
     ]
@@ -131,26 +184,20 @@ def counts(study: Study) -> list[str]:
 def finetuning(study: Study) -> list[str]:
     """Return the table of the scores."""
     rows = []
-    for name in study.found:
-        planned, cells = len(study.seeds_of(name)) * len(study.finetuning_seeds), [name]
-        for task in study.tasks:
-            scores = list(study.scores(name, task).values())
-            shown = f"{mean(scores):.1f}" if scores else MISSING
-            shown += f" ± {stdev(scores):.1f}" if len(scores) > 1 else ""
-            cells.append(shown + number(len(scores), planned))
-        rows.append([*cells, spread(list(study.mean_scores(name).values()), ".2f", len(study.seeds_of(name)))])
+    for name, scores in study.scores.items():
+        cells = [f"{each.mean():.1f}" + (f" ± {each.std(ddof=1):.1f}" if each.size > 1 else "") for each in scores.T]
+        rows.append([name, *cells, spread(scores.mean((1, 2)), ".2f")])
     title = "Scores on the development sets; mean ± standard deviation over the seeds of pre-training and fine-tuning."
     more = "The last column is the mean over the tasks (minimum - maximum over the seeds of pre-training)."
     return table(["variant", *study.tasks, "mean"], rows, title, more)
 
 
 def differences(study: Study) -> list[str]:
-    """Return the table of the scores as differences to the reference."""
-    planned, rows = len(study.seeds), []
-    for name in (name for name in study.found if name != study.reference):
-        cells = [signed(study.differences(name, task), ".1f", planned) for task in study.tasks]
-        rows.append([name, *cells, signed(study.mean_differences(name), ".2f", planned)])
-    reference = study.reference
+    """Return the table of the scores as differences to the reference; a given model is paired with every seed."""
+    reference, rows = study.reference, []
+    for name in (name for name in study.variants if name != reference):
+        found = (study.scores[name] - study.scores[reference]).mean(1)
+        rows.append([name, *(signed(each, ".1f") for each in found.T), signed(found.mean(1), ".2f")])
     title = (
         f"Differences to {reference}, paired by the seeds: mean (minimum to maximum over the seeds of pre-training)."
     )
@@ -176,15 +223,14 @@ def draw_perplexities(study: Study, path: Path) -> None:
     """Plot n-gram perplexity against steps: the mean of each variant, and the range over its seeds."""
     figure, axes = new_axes()
     for place, name in enumerate(study.variants):
-        curves = [[(each["step"], each[NGRAMS]) for each in record["curve"]] for record in study.models(name)]
-        steps = sorted({step for curve in curves for step, _ in curve})
-        values = [[value for curve in curves for at, value in curve if at == step] for step in steps]
-        if not steps:
+        if name not in study.models:
             continue
+        curves = [[each[NGRAMS] for each in record["curve"]] for record in study.models[name]]
+        steps = [each["step"] for each in study.models[name][0]["curve"]]
         # There are ten colours.
-        means, style, color = [np.mean(each) for each in values], "o-" if place < 10 else "o--", f"C{place % 10}"
-        axes.plot(steps, means, style, markersize=3, color=color, label=f"{name} ({len(curves)})")
-        axes.fill_between(steps, list(map(min, values)), list(map(max, values)), color=color, alpha=0.15)
+        style, color = "o-" if place < 10 else "o--", f"C{place % 10}"
+        axes.plot(steps, np.mean(curves, 0), style, markersize=3, color=color, label=f"{name} ({len(curves)})")
+        axes.fill_between(steps, np.min(curves, 0), np.max(curves, 0), color=color, alpha=0.15)
     if len({(record["corpus"], record["held_out"]) for record in study.counts}) == 1:
         level = float(np.mean([record["result"]["left neighbour, n-grams"] for record in study.counts]))
         axes.axhline(level, color="black", linestyle=":", label="counts of left neighbours")
@@ -197,8 +243,7 @@ def draw_perplexities(study: Study, path: Path) -> None:
 def draw_scores(study: Study, path: Path) -> None:
     """Plot the mean score over all tasks of each variant: a point for each seed of pre-training."""
     figure, axes = new_axes()
-    scores = {name: list(study.mean_scores(name).values()) for name in study.variants}
-    found = {name: values for name, values in scores.items() if values}
+    found = {name: scores.mean((1, 2)) for name, scores in study.scores.items()}
     for column, values in enumerate(found.values()):
         middle = float(np.mean(values))
         axes.plot([column - 0.25, column + 0.25], [middle, middle], color="C1", label=None if column else "mean")
@@ -215,12 +260,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = sorted(path.stem for path in HERE.glob("*.yaml"))
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"{', '.join(names)} (default: all)")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="other results than the recorded ones")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder for tables and figures")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     for name in arguments.studies or names:
-        study = read_study(name, arguments.results)
+        study = read_study(name)
         (arguments.output / f"{name}.md").write_text(report(study), "utf-8")
         draw_perplexities(study, arguments.output / f"{name}_perplexities.png")
         draw_scores(study, arguments.output / f"{name}_scores.png")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-
-import pytest
 
 from tests.support.commands import ROOT
 from tests.support.studies import study
@@ -17,10 +14,10 @@ from tests.support.studies import study
 tables = study("tables")
 TREE: dict[str, Any] = {
     "title": "Made up",
-    "seeds": [1, 2, 3],
+    "seeds": [1, 2],
     "reference": "a",
-    "corpora": {"corpus": {}, "held_out": {"text": "held_out"}},
-    "variants": {name: {"config": "x.yaml", "what": f"masking {name}"} for name in "abc"},
+    "corpora": {"corpus": {}},
+    "variants": {"a": {"config": "x", "what": "masking"}, "b": {"config": "x", "what": "more"}, "given": {"what": ""}},
     "finetuning": {"seeds": [1, 2], "tasks": {"sst2": {}, "mrpc": {}}},
 }
 
@@ -33,66 +30,47 @@ def model(variant: str, seed: int, ngrams: float, cpu: float) -> dict[str, Any]:
     return {**of, "result": {**numbers, "cpu_seconds_per_step": cpu}, "curve": curve}
 
 
-def score(variant: str, seed: int, task: str, number: int, value: float) -> dict[str, Any]:
+def scores(variant: str, seed: int, *values: tuple[float, float]) -> list[dict[str, Any]]:
+    """Return the fine-tunings of a model: for each seed, the scores of both tasks."""
     of = {"kind": "fine-tuning", "variant": variant, "seed": seed}
-    return {**of, "task": task, "finetuning_seed": number, "result": {"score": value}}
-
-
-def records() -> list[dict[str, Any]]:
-    counts = {f"{name}, {what}": 7.0 for name in tables.COUNTERS for what in tables.WHAT}
-    made = [model("a", 1, 100.0, 1.0), model("a", 2, 300.0, 1.0), model("a", 3, 200.0, 1.0), model("b", 1, 100.0, 2.0)]
-    for seed in (1, 2, 3):
-        for number in (1, 2):
-            made += [score("a", seed, task, number, 60.0 + seed + number) for task in ("sst2", "mrpc")]
-    made += [score("b", 1, "sst2", 1, 64.0), score("b", 1, "sst2", 2, 66.0), score("b", 2, "sst2", 1, 60.0)]
-    return [*made, {"kind": "counts", "corpus": "corpus", "held_out": "held_out", "seed": 1, "result": counts}]
-
-
-def report(found: list[dict[str, Any]], **changes: Any) -> str:
-    return str(tables.report(tables.Study({**TREE, **changes}, found)))
+    return [
+        {**of, "task": task, "finetuning_seed": number, "result": {"score": value}}
+        for number, pair in enumerate(values, 1)
+        for task, value in zip(("sst2", "mrpc"), pair, strict=True)
+    ]
 
 
 def test_the_tables_show_means_ranges_and_paired_differences() -> None:
-    text = report(records())
-    assert "Equal CPU time is 10 s." in text
-    lines = text.splitlines()
-    [a] = [line for line in lines if line.startswith("| a | masking a |")]
-    assert "| 900 | 200 (100 - 300) | 50 | 50 (50 - 50) | - | 25.0% (25.0% - 25.0%) | 1.000 | 200 (100 - 300) |" in a
-    # Half the steps of b: the geometric mean of 900 and 100.
-    [b] = [line for line in lines if line.startswith("| b | masking b |")]
-    assert "| 900 | 100 [1 of 3] | 50 | 50 [1 of 3] | - | 25.0% [1 of 3] | 2.000 | 300 [1 of 3] |" in b
-    assert "Without results yet: c." in text
-    # The perplexities of b and a with seed 1 are 100 and 100.
-    assert "| b | +0.0 % [1 of 3] | +0.0 % [1 of 3] |" in text
-    assert "| corpus | held_out | left neighbour | 7 [1 of 3] | 7 [1 of 3] |" in text
-    assert "| a | 63.5 ± 1.0 | 63.5 ± 1.0 | 63.50 (62.50 - 64.50) |" in text
-    assert "| b | 63.3 ± 3.1 [3 of 6] | - [0 of 6] | - [0 of 3] |" in text
-    # Seed 1: 64 - 62 and 66 - 63; seed 2: 60 - 63.
-    assert "| b | -0.2 (-3.0 to +2.5) [2 of 3] | - | - |" in text
-
-
-def test_seeds_of_other_studies_in_the_same_results_are_left_out() -> None:
-    finetuning = {**TREE["finetuning"], "seeds": [2]}
-    text = report([*records(), {**records()[-1], "seed": 2}], seeds=[2], finetuning=finetuning)
-    assert "| 900 | 300 | 50 | 50 | - | 25.0% |" in text
-    assert "| a | 64.0 | 64.0 | 64.00 |" in text
-    assert "| corpus | held_out | left neighbour | 7 | 7 |" in text
-
-
-@pytest.mark.parametrize(("reference", "other", "sign"), [("a", "given", 10.0), ("given", "a", -10.0)])
-def test_a_given_model_is_paired_with_every_seed_of_the_reference(reference: str, other: str, sign: float) -> None:
-    """Also in the mean over the tasks; and if it is the reference itself."""
-    values = {"a": {1: 50.0, 2: 60.0, 3: 70.0}, "given": {1: 60.0}}
-    made = [
-        score(name, seed, task, number, value)
-        for name, of_seeds in values.items()
-        for seed, value in of_seeds.items()
-        for task in ("sst2", "mrpc")
-        for number in (1, 2)
+    counts = {f"{name}, {what}": 7.0 for name in tables.COUNTERS for what in tables.WHAT}
+    made = [model("a", 1, 100.0, 1.0), model("a", 2, 300.0, 1.0), model("b", 1, 100.0, 2.0), model("b", 2, 270.0, 2.0)]
+    made += [*scores("a", 1, (60, 50), (62, 54)), *scores("a", 2, (70, 50), (72, 52))]
+    made += [
+        *scores("b", 1, (61, 60), (64, 60)),
+        *scores("b", 2, (70, 60), (68, 60)),
+        *scores("given", 1, (66, 1), (66, 1)),
     ]
-    variants = {"a": {"config": "x.yaml", "what": "trained"}, "given": {"start": True, "what": "as it is"}}
-    found = tables.Study({**TREE, "variants": variants, "reference": reference}, made)
-    assert found.differences(other, "sst2") == found.mean_differences(other) == [sign, 0.0, -sign]
+    made.append({"kind": "counts", "corpus": "corpus", "held_out": "held_out", "seed": 1, "result": counts})
+    # Of other studies, in the same file.
+    made += [model("a", 3, 1.0, 1.0), *scores("a", 3, (1, 1)), {**made[-1], "seed": 3}, {**made[-1], "corpus": "other"}]
+    made += [{**scores("a", 1, (1, 1))[0], "finetuning_seed": 3}]
+    text = tables.report(tables.Study(TREE, made))
+    assert "Equal CPU time is 10 s." in text
+    units = "50 (50 - 50) | - | 25.0% (25.0% - 25.0%)"
+    # Half the steps of b are the geometric means of 900 and the end.
+    for row in (
+        f"| a | masking | 900 | 200 (100 - 300) | 50 | {units} | 1.000 | 200 (100 - 300) |",
+        f"| b | more | 900 | 185 (100 - 270) | 50 | {units} | 2.000 | 396 (300 - 493) |",
+        "| b | -5.0 % (-10.0 to +0.0) | +0.0 % (+0.0 to +0.0) |",
+        "| given | - | - |",
+        "| corpus | held_out | left neighbour | 7 | 7 |",
+        "| a | 66.0 ± 5.9 | 51.5 ± 1.9 | 58.75 (56.50 - 61.00) |",
+        "| given | 66.0 ± 0.0 | 1.0 ± 0.0 | 33.50 |",
+        # Seed 1: 61 - 60 and 64 - 62; seed 2: 70 - 70 and 68 - 72.
+        "| b | -0.2 (-2.0 to +1.5) | +8.5 (+8.0 to +9.0) | +4.12 (+3.50 to +4.75) |",
+        # The given model is paired with every seed.
+        "| given | +0.0 (-5.0 to +5.0) | -50.5 (-51.0 to -50.0) | -25.25 (-27.50 to -23.00) |",
+    ):
+        assert f"{row}\n" in text, row
 
 
 # A mean with its deviation, or with its range.
@@ -115,13 +93,9 @@ def test_the_published_tables_are_made_again() -> None:
 
 
 def test_the_script_writes_tables_and_figures(tmp_path: Path) -> None:
-    results = tmp_path / "results.jsonl"
-    lines = (ROOT / "docs" / "results" / "ladder.jsonl").read_text("utf-8").splitlines(keepends=True)
-    results.write_text("".join(line for line in lines if json.loads(line).get("seed", 1) == 1))
-    command = ["tables.py", "precision", "--results", str(results), "--output", str(tmp_path / "out")]
-    with patch.object(sys, "argv", command):
+    with patch.object(sys, "argv", ["tables.py", "precision", "--output", str(tmp_path)]):
         tables.main()
     names = ["precision.md", "precision_perplexities.png", "precision_scores.png"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
-    assert (tmp_path / "out" / names[1]).read_bytes().startswith(b"\x89PNG")
-    assert "| explicit | float32 |" in (tmp_path / "out" / names[0]).read_text("utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path / names[1]).read_bytes().startswith(b"\x89PNG")
+    assert "| explicit | float32 |" in (tmp_path / names[0]).read_text("utf-8")
