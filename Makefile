@@ -26,7 +26,7 @@ DEMO ?=
 # Options of pytest for the GPU check, e.g. CHECK="-k float32"; GPU_CHECK_QUICK=1 makes models small.
 CHECK ?=
 
-# Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.tsv two.json"
+# Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.txt two.txt"
 TEXTS ?=
 
 .PHONY: install demo test data-test lint bench gpu-check hub-test clean

@@ -1,6 +1,6 @@
-"""Write a BERT of random numbers as a model folder: `python -m tests.benchmarks.random_model VOCAB.txt FOLDER`.
+"""Write a model that was not pre-trained, as a baseline: `python -m tests.benchmarks.random_model --like MODEL FOLDER`.
 
-With --like MODEL it has the sizes and the vocabulary of another model: a baseline that was not pre-trained.
+It has the sizes and the vocabulary of the other model.
 """
 
 from __future__ import annotations
@@ -18,20 +18,9 @@ from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.model.config import ModelConfig
 from reader.errors import one_line_errors
 from reader.tokenization.vocabulary import Vocabulary
-from reader.tokenization.vocabulary_file import load_vocabulary
-
-TINY = ModelConfig(
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    out_emb_size=0,
-    use_relative_position=False,
-    use_sentence_embedding=True,
-    use_pooler=True,
-)
 
 
-def write_random_model(vocabulary: Vocabulary, folder: Path, config: ModelConfig = TINY, seed: int = 1) -> None:
+def write_random_model(vocabulary: Vocabulary, folder: Path, config: ModelConfig, seed: int = 1) -> None:
     """Write a model with drawn matrices, LayerNorms that change nothing, and biases of 0."""
     random = np.random.default_rng(seed)
     config = replace(config, vocab_size=config.vocab_size or len(vocabulary))
@@ -47,15 +36,10 @@ def write_random_model(vocabulary: Vocabulary, folder: Path, config: ModelConfig
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("vocabulary", nargs="?", type=Path, metavar="VOCAB.txt")
-    source.add_argument("--like", type=Path, metavar="MODEL", help="a model folder")
+    parser.add_argument("--like", type=Path, required=True, metavar="MODEL", help="a model folder")
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    if arguments.like is None:
-        write_random_model(load_vocabulary(arguments.vocabulary, True), arguments.folder, seed=arguments.seed)
-        return
     model = read_model(arguments.like)
     rows = len(encoder_parameters(model)["word_embedding"])
     config = replace(model.config, vocab_size=rows)

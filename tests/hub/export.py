@@ -1,6 +1,6 @@
 """Write what `check.py` checks, from our environment: exports for PaddleNLP, and our outputs and token IDs beside them.
 
-python -m tests.hub.export FOLDER [--texts VOCABULARY FILE [FILE ...]] ...
+python -m tests.hub.export FOLDER [--texts VOCABULARY FILE [FILE ...]] ...    # files with a text a line
 
 FOLDER/models/NAME/           an export
 FOLDER/models/NAME.npz        inputs and our outputs, float32
@@ -23,7 +23,7 @@ from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import count_words, train_wordpiece
-from tests.hub.texts import DIFFICULT, texts_of, token_ids, with_separate_symbols
+from tests.hub.texts import DIFFICULT, token_ids, with_separate_symbols
 from tests.support.model_folders import encoder_output_for, random_arrays
 from tests.support.static_programs import Arrays
 
@@ -64,7 +64,7 @@ def main() -> None:
         export_model(arguments.folder / "models" / name, config, vocabulary)
     export_tokens(arguments.folder / "tokens" / "0", vocabulary, list(DIFFICULT))
     for number, (path, *files) in enumerate(arguments.texts, start=1):
-        texts = list(dict.fromkeys(text for file in files for text in texts_of(file)))
+        texts = list(dict.fromkeys(text for file in files for text in file.read_text("utf-8").splitlines()))
         export_tokens(arguments.folder / "tokens" / str(number), load_vocabulary(path), texts)
 
 

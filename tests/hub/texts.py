@@ -1,12 +1,8 @@
-"""Texts over which our tokenizer and PaddleNLP's are compared: difficult ones, and those in files of data sets."""
+"""Texts over which our tokenizer and PaddleNLP's are compared."""
 
 from __future__ import annotations
 
-import json
 import unicodedata
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from reader.tokenization.basic_tokenizer import fold, split_words
 from reader.tokenization.vocabulary import Vocabulary
@@ -40,25 +36,3 @@ def with_separate_symbols(text: str, lowercase: bool) -> str:
     """Return a text in which the characters that PaddleNLP takes for symbols stand between spaces."""
     folded = fold(text) if lowercase else text
     return "".join(f" {c} " if unicodedata.category(c)[0] == "S" or c in MORE_SYMBOLS else c for c in folded)
-
-
-def texts_of(path: Path) -> Iterator[str]:
-    """Yield the texts of a file: fields of a .tsv, strings of a .json (whole or by lines), lines of other files."""
-    content = path.read_text(encoding="utf-8-sig")
-    if path.suffix == ".json":
-        try:
-            yield from _strings(json.loads(content))
-        except json.JSONDecodeError:
-            for line in content.split("\n"):
-                yield from _strings(json.loads(line)) if line.strip() else ()
-    else:
-        for line in content.split("\n"):
-            yield from line.split("\t") if path.suffix == ".tsv" else [line]
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _strings(part)
