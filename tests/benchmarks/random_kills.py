@@ -1,8 +1,8 @@
-"""Kill a short training at random: `python -m tests.benchmarks.random_kills [--kills N] [--seed N] [--folder FOLDER]`.
+"""Kill a short training at random: `python -m tests.benchmarks.random_kills [--kills N] [--seed N]`.
 
 A tiny model is trained once without a disturbance, and once with N kills, after each of which the same command is run
 again. The first third of the kills hits one process, the second third two, the last third one again. SIGKILL goes to
-rank 0, rank 1, both, or the launcher, while it trains, while a checkpoint is being written, or while a batch is made.
+rank 0, rank 1, both, or the launcher, while it trains, or while a checkpoint is being written.
 
 Printed after each kill: how long the job took to end, and the newest whole checkpoint. The command fails unless no
 process was left after a kill, no checkpoint was damaged, none that had been reported as saved was missing, and the
@@ -26,29 +26,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ernie_gram.run import checkpoint
-from ernie_gram.run.heartbeat import FOLDER, heartbeat_file, read_beat
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.conftest import build_all
-from tests.support.commands import ROOT, two_ranks
+from tests.support.commands import ROOT, two_ranks, wait_for
 from tests.support.runs import NO_DROPOUT, evaluations, options, train_losses
 
 STEPS_PER_KILL, SAVE_EVERY = 30, 10
 # A job must end in this time after a kill, its start may take longer on a busy machine.
-END_SECONDS, START_SECONDS = 60.0, 600.0
+END_SECONDS, START_SECONDS, SAVE_SECONDS = 60.0, 600.0, 30.0
 MARK = "RANDOM_KILLS"
 TOLERANCE = 1e-4
-ROW = "{:>4}  {:>9}  {:<8}  {:<8}  {:>5}  {:>6}  {:>7}  {:>7}  {}"
 
 
 @dataclass
 class Training:
-    """The disturbed training.
+    """A training.
 
     Attributes:
         built: folder with the corpora; output: the run's folder; log: of the launcher.
         max_steps: length of the training.
-        saved: the newest checkpoint that a rank has reported as saved.
+        saved: the newest checkpoint that was found.
     """
 
     built: Path
@@ -70,8 +68,6 @@ class Training:
     def started(self, processes: int) -> Iterator[subprocess.Popen[bytes]]:
         """Start the training; at the end of the context no process of it is left."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: str(self.output)}
-        if processes == 1:
-            environment[FOLDER] = str(self.log)
         with (self.log / "console.txt").open("ab") as console:
             process = subprocess.Popen(
                 self.command(processes), cwd=ROOT, env=environment, stdout=console, stderr=console
@@ -83,10 +79,6 @@ class Training:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
-
-    def heartbeat(self, rank: int) -> Path:
-        """Return the heartbeat file of a rank."""
-        return heartbeat_file(self.log, rank)
 
     def processes(self) -> dict[int, int | None]:
         """Return process -> rank of all processes of this training; None for the launcher."""
@@ -102,6 +94,10 @@ class Training:
     def step(self) -> int:
         """Return the last step in the log."""
         return max((record["step"] for record in read_log(self.output)), default=0)
+
+    def is_saving(self) -> bool:
+        """Return whether a checkpoint is being written."""
+        return any(self.output.glob(".step_*.partial"))
 
     def check(self) -> list[str]:
         """Return what is wrong with the checkpoints; "saved" lines in all output count as promises."""
@@ -121,106 +117,55 @@ class Training:
         return problems
 
 
-def caught(training: Training, pids: list[int], moment: str, rank: int) -> bool:
-    """Stop processes, and return whether this is at the given moment; otherwise let them continue."""
-    if not is_in(training, moment, rank):
-        return False
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    if is_in(training, moment, rank):
-        return True
-    for pid in pids:
-        os.kill(pid, signal.SIGCONT)
-    return False
-
-
-def is_in(training: Training, moment: str, rank: int) -> bool:
-    """Whether a checkpoint is being written, or a rank waits for a batch; always true for other moments."""
-    if moment == "saving":
-        return any(training.output.glob(".step_*.partial"))
-    beat = read_beat(training.heartbeat(rank))
-    return moment != "feeding" or (beat is not None and beat.activity.startswith("waits for the batch"))
-
-
-def disturb(training: Training, processes: int, target: str, moment: str, step: int, chance: random.Random) -> str:
-    """Start the training, kill its target after `step`, wait for its end; return a row's last cells."""
+def disturb(training: Training, processes: int, target: str, saving: bool, step: int, delay: float) -> list[str]:
+    """Start the training, kill its target after `step`, wait for its end; return what is wrong."""
     with training.started(processes) as job:
-        deadline = time.monotonic() + START_SECONDS
-        while training.step() < step and job.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.2))
+        wait_for(lambda: training.step() >= step or job.poll() is not None, START_SECONDS)
+        time.sleep(delay)
+        ranks = {rank or 0: pid for pid, rank in training.processes().items() if rank is not None or processes == 1}
+        if saving and not wait_for(training.is_saving, SAVE_SECONDS):
+            print("the moment was missed: ", end="")
         if job.poll() is not None:
-            return f"{step:>5}  ended with status {job.returncode} before the kill"
-        found = training.processes()
-        ranks = {rank or 0: pid for pid, rank in found.items() if rank is not None or processes == 1}
-        victims = {"rank 0": [ranks[0]], "both": list(ranks.values()), "launcher": [job.pid]}
-        pids = victims[target] if target in victims else [ranks[1]]
-        until = time.monotonic() + 30
-        while not (hit := caught(training, pids, moment, 1 if target == "rank 1" else 0)) and time.monotonic() < until:
-            time.sleep(0.001)
-        for pid in pids:
+            return [f"ended with status {job.returncode} before the kill"]
+        for pid in {"launcher": [job.pid], "both": [*ranks.values()]}.get(target) or [ranks[int(target[-1])]]:
             os.kill(pid, signal.SIGKILL)
         began = time.monotonic()
-        while training.processes() and time.monotonic() - began < END_SECONDS:
-            job.poll()
-            time.sleep(0.05)
-        seconds, left = time.monotonic() - began, training.processes()
-        problems = [] if hit else ["(the moment was missed)"]
-        problems += [f"left: {left}"] if left else []
-        status = job.poll()
-    problems += training.check()
-    last = "; ".join(problems) or "ok"
-    return f"{training.step():>5}  {status!s:>6}  {seconds:>7.1f}  {training.saved:>7}  {last}"
+        wait_for(lambda: job.poll() is not None and not training.processes(), END_SECONDS)
+        left = training.processes()
+        print(f"ended after {time.monotonic() - began:.1f} s, status {job.poll()}", end="")
+    problems = [*training.check(), *([f"left: {left}"] if left else [])]
+    print(f", step {training.step()}, newest checkpoint {training.saved}: {'; '.join(problems) or 'ok'}", flush=True)
+    return problems
 
 
-def plan(kills: int, chance: random.Random) -> list[tuple[int, str, str]]:
-    """Return (processes, target, moment) of each kill; every combination comes before one is repeated."""
-    moments = ["training", "saving", "feeding"]
-    single = [(1, "rank 0", moment) for moment in moments]
-    double = [(2, target, moment) for moment in moments for target in ("rank 0", "rank 1", "both", "launcher")]
+def plan(kills: int, chance: random.Random) -> list[tuple[int, str, bool]]:
+    """Return for each kill processes, target, and whether a checkpoint is being written; each kind before a second."""
+    single = [(1, "rank 0", saving) for saving in (False, True)]
+    double = [(2, target, saving) for saving in (False, True) for target in ("rank 0", "rank 1", "both", "launcher")]
     chance.shuffle(single)
     chance.shuffle(double)
-    thirds = [len(range(third, kills, 3)) for third in range(3)]
-    first, second, last = (
-        [kinds[i % len(kinds)] for i in range(n)] for n, kinds in zip(thirds, (single, double, single), strict=True)
-    )
-    return [*first, *second, *last]
-
-
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, help="keep everything in this new folder")
-    arguments = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with TemporaryDirectory() as temporary:
-        folder = (arguments.folder or Path(temporary)).resolve()
-        folder.mkdir(exist_ok=True)
-        sys.exit(run(folder, arguments.kills, random.Random(arguments.seed)))
+    third, rest = divmod(kills, 3)
+    numbers = zip((single, double, single), (third, third, third + rest), strict=True)
+    return [kinds[i % len(kinds)] for kinds, number in numbers for i in range(number)]
 
 
 def run(folder: Path, kills: int, chance: random.Random) -> int:
-    """Train without and with kills in `folder`; print the table; return the exit status."""
-    max_steps = STEPS_PER_KILL * (kills + 1)
-    trainings = []
-    for name in ("built", "undisturbed.log", "disturbed.log"):
-        (folder / name).mkdir()
+    """Train without and with kills in `folder`; print what happened; return the exit status."""
+    max_steps, trainings = STEPS_PER_KILL * (kills + 1), []
+    (folder / "built").mkdir()
     build_all(folder / "built")
     for name in ("undisturbed", "disturbed"):
+        (folder / f"{name}.log").mkdir()
         trainings.append(Training(folder / "built", folder / name, folder / f"{name}.log", max_steps))
     undisturbed, training = trainings
     with undisturbed.started(1) as job:
         assert job.wait() == 0, (undisturbed.log / "console.txt").read_text()
-    print(ROW.format("kill", "processes", "target", "moment", "step", "status", "end, s", "saved", ""), flush=True)
     bad = 0
-    for number, (processes, target, moment) in enumerate(plan(kills, chance)):
+    for number, (processes, target, saving) in enumerate(plan(kills, chance)):
         # Steps after the newest checkpoint are in the log already; the kill comes when it has a new one.
         step = max(STEPS_PER_KILL * number + chance.randrange(STEPS_PER_KILL), training.step() + 1)
-        cells = disturb(training, processes, target, moment, step, chance)
-        bad += not cells.endswith(("ok", "(the moment was missed)"))
-        print(f"{number + 1:>4}  {processes:>9}  {target:<8}  {moment:<8}  {cells}", flush=True)
+        print(f"{number + 1}. {target} of {processes}{', while it saves' if saving else ''}: ", end="", flush=True)
+        bad += bool(disturb(training, processes, target, saving, step, chance.uniform(0, 0.2)))
     with training.started(1) as job:
         bad += job.wait() != 0
     problems = [*training.check(), *(f"left: {pid}" for pid in training.processes())]
@@ -232,6 +177,17 @@ def run(folder: Path, kills: int, chance: random.Random) -> int:
     print(f"largest relative difference of the final evaluation {apart:.1e}; ", end="")
     print(f"{len(steps[0])} steps logged of {len(steps[1])}")
     return int(bool(bad or problems or apart > TOLERANCE or steps[0] != steps[1]))
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with TemporaryDirectory() as folder:
+        sys.exit(run(Path(folder).resolve(), arguments.kills, random.Random(arguments.seed)))
 
 
 if __name__ == "__main__":
