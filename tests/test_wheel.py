@@ -17,7 +17,7 @@ from tests.support.commands import ROOT
 from tests.support.further_cases import FURTHER
 from tests.support.runs import TINY
 from tests.support.task_files import write
-from tests.support.tiny_task import DEV_ROWS, SETTINGS, TASK, TRAIN_ROWS, rows
+from tests.support.tiny_task import SETTINGS, write_data
 
 SOURCES = ("reader", "ernie_gram", "tasks", "conf", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 
@@ -61,7 +61,9 @@ def run(tmp_path: Path) -> Run:
     own |= {"PATH": f"{environment / 'bin'}{os.pathsep}{own['PATH']}", "OMP_NUM_THREADS": "1"}
     # The wheel's packages, not those of the checkout.
     code = "import reader, ernie_gram, tasks; print(reader.__file__, ernie_gram.__file__, tasks.__file__)"
-    found = subprocess.run([str(python), "-c", code], cwd=packages, env=own, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [str(python), "-c", code], cwd=place.parent, env=own, capture_output=True, text=True, check=True
+    )
     assert [Path(name).parents[1] for name in found.stdout.split()] == [packages] * 3
 
     def run(*arguments: object, **more: str) -> str:
@@ -78,15 +80,6 @@ def run(tmp_path: Path) -> Run:
         return done.stdout
 
     return run
-
-
-def write_task(folder: Path, task: str = TASK) -> None:
-    """Write a task of one's own, or with the names of columns of LCQMC, its rows."""
-    folder.mkdir(parents=True)
-    write(folder / "task.yaml", task)
-    for seed, (name, count) in enumerate((("train", TRAIN_ROWS), ("dev", DEV_ROWS))):
-        lines = (f"{text}\t{label}\n" for text, label in rows(count, seed))
-        write(folder / f"{name}.tsv", "text\tlabel\n" + "".join(lines))
 
 
 @FURTHER
@@ -117,7 +110,7 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     done = run("sweep", "--pretrain", "conf/ablation/explicit.yaml", *options, "--output", "rungs")
     assert "| pre-training | explicit | " in done
 
-    write_task(place / "task")
+    write_data(place / "task")
     settings = [*SETTINGS, "--optimizer.epochs=1", "--trainer.device=cpu"]
     finetune = ["finetune", "task/task.yaml", "model", *settings, "--paths.output", "finetuned"]
     run(*finetune, DATA="task", NPROC="1")
@@ -126,12 +119,3 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     assert (place / "answers.jsonl").read_text().count("\n") == 1
     run("sweep", "task/task.yaml", "model", "--data", "task", "--output", "sweep", "--seeds", 1, *settings[:1])
     assert "| task | accuracy | 1 | " in (place / "sweep" / "table.md").read_text()
-
-    # A benchmark and its task have settings in the wheel.
-    write_task(place / "data" / "chnsenticorp")
-    for path in (place / "data" / "chnsenticorp").glob("*.tsv"):
-        lines = (line.split("\t") for line in path.read_text().splitlines()[1:])
-        write(path, "label\ttext_a\n" + "".join(f"{label}\t{text}\n" for text, label in lines))
-    benchmark = ["sweep", "chinese", "model", "--data", "data"]
-    run(*benchmark, "--output", "benchmark", *settings)
-    assert "| chnsenticorp | accuracy | 1 |" in (place / "benchmark" / "table.md").read_text()

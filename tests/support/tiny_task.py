@@ -42,13 +42,16 @@ def make_task(folder: Path) -> None:
     """Write model/ and data/ with task.yaml, train.tsv and dev.tsv: see `rows`."""
     config = replace(BERT, vocab_size=len(TOKENS))
     write_model(given_bert(WordPieceVocabulary(TOKENS, True, "tiny"), config=config), folder / "model", "ernie_gram")
-    data = folder / "data"
-    data.mkdir()
-    (data / "task.yaml").write_text(TASK)
+    write_data(folder / "data")
+
+
+def write_data(folder: Path) -> None:
+    """Write task.yaml, train.tsv and dev.tsv."""
+    folder.mkdir()
+    (folder / "task.yaml").write_text(TASK)
     for seed, (name, count) in enumerate((("train", TRAIN_ROWS), ("dev", DEV_ROWS))):
-        (data / f"{name}.tsv").write_text(
-            "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows(count, seed))
-        )
+        lines = (f"{text}\t{label}\n" for text, label in rows(count, seed))
+        (folder / f"{name}.tsv").write_text("text\tlabel\n" + "".join(lines))
 
 
 def rows(count: int, seed: int) -> list[tuple[str, int]]:
