@@ -27,13 +27,13 @@ import numpy as np
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.errors import one_line_errors
 from tests.benchmarks.measure import step_seconds
 from tests.benchmarks.processes import run_module
 from tests.support.objectives import OBJECTIVES
-from tests.support.random_step import random_batch as batch_of
+from tests.support.random_step import random_batch
 
 TOKENS = 30522
 MODELS = {
@@ -51,23 +51,6 @@ OTHER_NAMES = {"bert": "transformers, the same head", "masked_lm": "transformers
 PRECISIONS = ("float32", "bfloat16")
 COLUMNS = ["seconds a step", "to the first row", "CPU seconds", "to the first row", "first step, CPU seconds"]
 COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Paddle", "predicted"]
-
-
-def shapes(length: int, rung: str) -> tuple[int, int, int]:
-    """Return the numbers of context slots, predicted slots and query rows of a sequence of `length` tokens."""
-    rung = rung.partition("+")[0]
-    tokens = round(0.15 * length)
-    if rung == "contiguous":
-        return length, tokens, 0
-    units = round(tokens / TOKENS_PER_UNIT)
-    return length - tokens + units, units, tokens if rung in ("cnp", "full") else 0
-
-
-def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
-    """Return a batch of random sequences without padding."""
-    slots, masked, queries = shapes(length, rung)
-    config = PretrainConfig(objective=OBJECTIVES[rung.partition("+")[0]])
-    return batch_of(config, CorpusSizes(TOKENS, classes - TOKENS), BatchShape(batch, slots, masked, queries, queries))
 
 
 def config_of(
@@ -93,14 +76,22 @@ def config_of(
     )
 
 
-def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, float]:
+def sizes_of(name: str) -> CorpusSizes:
+    """Return the numbers of tokens and n-grams of a model."""
+    return CorpusSizes(TOKENS, MODELS[name][5])
+
+
+def batch_of(config: PretrainConfig, name: str) -> dict[str, np.ndarray]:
+    """Return a batch of random sequences without padding."""
+    return random_batch(config, sizes_of(name), assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT))
+
+
+def predictions(config: PretrainConfig, name: str) -> tuple[float, float]:
     """Return the predicted operations of a step, and its predicted bytes of memory without those of the process."""
     from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
     from ernie_gram.resources.memory import step_memory
 
-    _, _, _, batch, length, ngrams, _ = MODELS[name]
-    slots, masked, queries = shapes(length, rung)
-    sizes, shape = CorpusSizes(TOKENS, ngrams), BatchShape(batch, slots, masked, queries, queries)
+    sizes, shape = sizes_of(name), assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT)
     flops = sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
     return flops, sum(step_memory(config, sizes, shape, cpu=True).values())
 
@@ -121,12 +112,11 @@ def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
     from ernie_gram.distributed.measure import allocated_peak, matmul_peak
     from tests.support.static_programs import training_program
 
-    _, _, _, _, length, ngrams, _ = MODELS[name]
     config = config_of(name, rung, arguments.out_emb_size, arguments.dropout, precision)
-    program = training_program(config, CorpusSizes(TOKENS, ngrams))
+    program = training_program(config, sizes_of(name))
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
-    feed = random_batch(config.data.batch_size, length, TOKENS + ngrams, rung)
+    feed = batch_of(config, name)
     before = matmul_peak(executor, precision, PEAK_SECONDS)
     found = step_seconds(lambda: program.step(executor, feed), arguments.steps)
     allocated = allocated_peak(world) / 1e9
@@ -139,17 +129,13 @@ def time_other(
     tool: str, python: Path, precision: str, name: str, dropout: float, steps: int, threads: int
 ) -> dict[str, Any]:
     """Return what pretrain_step_others.py measures of another tool."""
-    layers, hidden, heads, batch, length, ngrams, _ = MODELS[name]
-    fields = random_batch(batch, length, TOKENS + ngrams, "explicit")
-    model = {
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "intermediate_size": 4 * hidden,
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-    }
-    job = {"tool": tool, "tokens": TOKENS, "classes": TOKENS + ngrams, "model": model, "steps": steps}
+    config = config_of(name, "explicit", 0, dropout)
+    fields = batch_of(config, name)
+    keys = ("hidden_size", "num_hidden_layers", "num_attention_heads", "hidden_dropout_prob")
+    model = {key: getattr(config.model, key) for key in (*keys, "attention_probs_dropout_prob")}
+    model["intermediate_size"] = 4 * config.model.hidden_size
+    sizes = {"tokens": TOKENS, "classes": sizes_of(name).classes(config)}
+    job = {"tool": tool, **sizes, "model": model, "steps": steps}
     with tempfile.TemporaryDirectory() as folder:
         job_file, batch_file = Path(folder) / "job.json", Path(folder) / "batch.npz"
         job_file.write_text(json.dumps({**job, "threads": threads, "precision": precision}), encoding="utf-8")
@@ -179,7 +165,7 @@ def report(arguments: argparse.Namespace) -> None:
             options = [f"--{option}={value}" for option, value in given.items()]
             result = run_module(sys.executable, "tests.benchmarks.pretrain_step", ["--one", *options], threads)
             base = base or result
-            flops, memory = predictions(config_of(name, rung, **sizes, precision=precision), name, rung)
+            flops, memory = predictions(config_of(name, rung, **sizes, precision=precision), name)
             base_flops = base_flops or flops
             cells = [
                 *_common_cells(result, base),
