@@ -87,43 +87,31 @@ def columns_by_group(gold: Entities, everything: Column) -> list[Column]:
     return columns
 
 
-def recalls(columns: Sequence[Column], names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return for each model its recall in each column, which must not be empty; `names` has the model of each run.
+def recalls(columns: Sequence[Column], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return for each column, which must not be empty, its numbers and the recall of each model; `names` is by run.
 
     Recall is in percent: the `mean` over the runs, each of the `runs`, and the bounds `low` and `high` of 95 % of the
     resamples of the sentences, which do not cover the variation between seeds. `difference` has mean, low and high of
     the difference to the first model in the same resamples; None for the first model.
     """
-    gold = np.stack([column.gold for column in columns], 1)
-    found = np.stack([column.found for column in columns], 2)
-    models = list(dict.fromkeys(names))
-    runs = [[row for row, each in enumerate(names) if each == name] for name in models]
-    means = np.stack([found[rows].mean(0) for rows in runs])
-    weights = np.random.default_rng(SEED).multinomial(len(gold), np.full(len(gold), 1 / len(gold)), DRAWS)
-    with np.errstate(invalid="ignore"):
-        # [M, DRAWS, K]; NaN, which the quantiles ignore, for a resample without entities of a column.
-        drawn = 100 * (weights @ means) / (weights @ gold)
-    totals = 100 * found.sum(1) / gold.sum(0)
-    bounds = np.nanquantile(drawn, TAILS, axis=1)  # [2, M, K]
-    differences = np.nanquantile(drawn - drawn[0], TAILS, axis=1)
-    return {
-        name: [
-            {
-                "mean": float(totals[runs[m], k].mean()),
-                "runs": totals[runs[m], k].tolist(),
-                "low": float(bounds[0, m, k]),
-                "high": float(bounds[1, m, k]),
-                "difference": [
-                    float(totals[runs[m], k].mean() - totals[runs[0], k].mean()),
-                    *differences[:, m, k].tolist(),
-                ]
-                if m
-                else None,
-            }
-            for k in range(len(columns))
-        ]
-        for m, name in enumerate(models)
-    }
+    size, rows = len(columns[0].gold), []
+    weights = np.random.default_rng(SEED).multinomial(size, np.full(size, 1 / size), DRAWS)
+    for column in columns:
+        recall: dict[str, dict[str, Any]] = {}
+        first: tuple[float, np.ndarray] | None = None
+        for name in dict.fromkeys(names):
+            found = column.found[[each == name for each in names]]
+            runs = 100 * found.sum(1) / column.gold.sum()
+            with np.errstate(invalid="ignore"):
+                # NaN, which the quantiles ignore, for a resample without entities of the column.
+                drawn = 100 * (weights @ found.mean(0)) / (weights @ column.gold)
+            mean, (low, high) = float(runs.mean()), np.nanquantile(drawn, TAILS).tolist()
+            difference = first and [mean - first[0], *np.nanquantile(drawn - first[1], TAILS).tolist()]
+            recall[name] = {"mean": mean, "runs": runs.tolist(), "low": low, "high": high, "difference": difference}
+            first = first or (mean, drawn)
+        sentences, entities = int((column.gold > 0).sum()), int(column.gold.sum())
+        rows.append({"length": column.name, "sentences": sentences, "entities": entities, "recall": recall})
+    return rows
 
 
 def tables_of(gold: Entities, predictions: Sequence[Entities], names: Sequence[str], unit: str) -> list[dict[str, Any]]:
@@ -133,20 +121,7 @@ def tables_of(gold: Entities, predictions: Sequence[Entities], names: Sequence[s
         f"Entities by length in {unit}": [column for column in by_length if column.gold.any()],
         f"Sentences by the average length of their entities in {unit}": columns_by_group(gold, by_length[0]),
     }
-    made = []
-    for title, columns in tables.items():
-        found = recalls(columns, names)
-        rows = [
-            {
-                "length": column.name,
-                "sentences": int((column.gold > 0).sum()),
-                "entities": int(column.gold.sum()),
-                "recall": {name: cells[i] for name, cells in found.items()},
-            }
-            for i, column in enumerate(columns)
-        ]
-        made.append({"title": title, "rows": rows})
-    return made
+    return [{"title": title, "rows": recalls(columns, names)} for title, columns in tables.items()]
 
 
 def markdown(table: dict[str, Any]) -> str:

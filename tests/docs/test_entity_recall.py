@@ -74,7 +74,9 @@ def test_every_sentence_with_entities_is_in_one_group_and_the_groups_are_in_orde
 
 def test_recall_is_the_mean_over_runs_of_the_same_name_with_differences_to_the_first() -> None:
     columns = columns_by_length(GOLD, [ONE, OTHER, ONE], longest=3)
-    found = recalls(columns, ["a", "b", "a"])
+    rows = recalls(columns, ["a", "b", "a"])
+    assert [(row["length"], row["sentences"], row["entities"]) for row in rows][:2] == [("all", 3, 6), ("1", 3, 3)]
+    found = {name: [row["recall"][name] for row in rows] for name in rows[0]["recall"]}
     assert list(found) == ["a", "b"]
     assert [cell["runs"] for cell in found["a"]] == [
         pytest.approx([100 * share] * 2) for share in (1 / 2, 1 / 3, 1, 1 / 2)
@@ -83,7 +85,7 @@ def test_recall_is_the_mean_over_runs_of_the_same_name_with_differences_to_the_f
     assert [cell["difference"] for cell in found["a"]] == [None] * 4
     expected = [100 / 3, 100 / 3, 0, 50]
     assert [cell["difference"][0] for cell in found["b"] if cell["difference"]] == pytest.approx(expected)
-    mixed = recalls(columns, ["a", "a", "a"])["a"][0]
+    mixed = recalls(columns, ["a", "a", "a"])[0]["recall"]["a"]
     assert (mixed["mean"], mixed["runs"]) == (pytest.approx(1100 / 18), pytest.approx([50, 500 / 6, 50]))
 
 
@@ -96,7 +98,7 @@ def test_intervals_are_those_of_a_binomial_and_paired_for_differences() -> None:
     second = first.copy()
     second[np.flatnonzero(first == 0)[:40]] = 1
     column = Column("all", gold, np.stack([first, second]))
-    one, other = (recalls([column], ["one", "other"])[name][0] for name in ("one", "other"))
+    one, other = recalls([column], ["one", "other"])[0]["recall"].values()
     p = first.mean()
     half = 100 * 1.96 * np.sqrt(p * (1 - p) / size)
     assert [one["low"], one["high"]] == pytest.approx([100 * p - half, 100 * p + half], abs=0.15 * half)
