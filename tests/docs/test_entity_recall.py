@@ -104,3 +104,6 @@ def test_intervals_are_those_of_a_binomial_and_paired_for_differences() -> None:
     assert [one["low"], one["high"]] == pytest.approx([100 * p - half, 100 * p + half], abs=0.15 * half)
     half = 100 * 1.96 * np.sqrt(0.02 * 0.98 / size)
     assert other["difference"] == pytest.approx([2, 2 - half, 2 + half], abs=0.15 * half)
+    # Of two runs of a model that find the opposite, the mean does not vary.
+    both = recalls([Column("all", gold, np.stack([first, 1 - first]))], ["one", "one"])[0]["recall"]["one"]
+    assert [both["low"], both["high"]] == pytest.approx([50, 50])
