@@ -31,8 +31,8 @@ class _Casts:
         return self._made[x.id][1]
 
 
-# The casts of the network that is being built, and whether its attention is one operation.
-_current = [(_Casts(paddle.float32), False)]
+# Of the network that is being built: its casts, and whether its attention and its softmax over classes are fused.
+_current = [(_Casts(paddle.float32), False, False)]
 
 
 @contextmanager
@@ -43,9 +43,11 @@ def computing(precision: str, fuses_attention: bool = False) -> Iterator[None]:
     factors of products are rounded when the program is finished (see kernels/onednn.py).
 
     Args:
-        fuses_attention: whether the context's attention is one operation on a CPU.
+        fuses_attention: whether the context's attention is one operation on a CPU; in float32, the softmax over the
+            classes is one too.
     """
-    _current.append((_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)), fuses_attention))
+    dtype = paddle.float32 if on_cpu() else getattr(paddle, precision)
+    _current.append((_Casts(dtype), fuses_attention, fuses_attention and precision == "float32"))
     try:
         yield
     finally:
@@ -62,9 +64,14 @@ def fuses_attention() -> bool:
     return _current[-1][1] and not paddle.in_dynamic_mode()
 
 
+def fuses_classes() -> bool:
+    """Return whether the network that is being built is to use the compiled softmax of kernels/classes.py."""
+    return _current[-1][2]
+
+
 def for_product(x: paddle.Tensor) -> paddle.Tensor:
     """Return x in the precision of products."""
-    casts, _ = _current[-1]
+    casts = _current[-1][0]
     return x if x.dtype == casts.dtype else casts.of(x)
 
 

@@ -47,6 +47,14 @@ class Lookups:
     rows: paddle.Tensor
     gradients: paddle.Tensor
 
+    @classmethod
+    def of(cls, gradient: paddle.Tensor) -> Lookups:
+        """Return the lookups of the gradient of a table, and remove the operation that computes it."""
+        operation = gradient.get_defining_op()
+        rows, table, gradients = operation.operands_source()
+        operation.erase()
+        return cls(list(table.shape), rows.flatten(), gradients.reshape([-1, table.shape[1]]))
+
     def add_to(self, table: paddle.Tensor, counts: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
         """Add the gradients to `table` [N, E], and 1 for each lookup to `counts` [N], both float32 and in place.
 
@@ -113,19 +121,40 @@ def take_lookups(
             gradient: an exchange of its own costs more than it saves, and on one process they take little time anyway.
     """
     return [
-        (each, _taken(each, gradient) if each.name in sparse and is_summed_by_row(prod(each.shape)) else gradient)
+        (each, _taken(each, gradient))
+        if each.name in sparse and is_summed_by_row(prod(each.shape))
+        else (each, _with_lookups_by_row(gradient))
         for each, gradient in pairs
     ]
 
 
-def _taken(parameter: paddle.Tensor, gradient: paddle.Tensor) -> Lookups:
-    """Return a gradient as `Lookups`, and remove the operation that computes it for the whole table."""
+def _with_lookups_by_row(gradient: paddle.Tensor) -> paddle.Tensor:
+    """Return a sum of gradients of a table to which lookups add their rows, instead of a table of zeros each."""
     operation = gradient.get_defining_op()
-    assert operation.name() == "pd_op.embedding_grad", f"{parameter.name} is not only looked up"
-    rows, _, gradients = operation.operands_source()
+    if operation.name() != "pd_op.add_n":
+        return gradient
+    joined = operation.operand_source(0).get_defining_op()
+    lookups: list[paddle.Tensor] = []
+    others: list[paddle.Tensor] = []
+    for part in joined.operands_source():
+        (lookups if part.get_defining_op().name() == "pd_op.embedding_grad" else others).append(part)
+    if not lookups or not all(other.has_one_use() for other in others):
+        return gradient
+    # Without others, the first lookup makes the table.
+    others = others or [lookups.pop(0)]
     operation.erase()
-    shape = list(parameter.shape)
-    return Lookups(shape, rows.flatten(), gradients.reshape([-1, shape[1]]))
+    joined.erase()
+    total = others[0] if len(others) == 1 else paddle.add_n(others)
+    for lookup in map(Lookups.of, lookups):
+        total = add_rows_(total, lookup.rows, lookup.gradients)
+    return total
+
+
+def _taken(parameter: paddle.Tensor, gradient: paddle.Tensor) -> Lookups:
+    """Return a gradient as `Lookups`; see `Lookups.of`."""
+    is_looked_up = gradient.get_defining_op().name() == "pd_op.embedding_grad"
+    assert is_looked_up, f"{parameter.name} is not only looked up"
+    return Lookups.of(gradient)
 
 
 def sum_gradients(

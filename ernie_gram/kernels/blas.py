@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from functools import cache
+from typing import Any
 
 import llvmlite.binding
 import numpy as np
@@ -95,6 +96,22 @@ def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> Non
     (m, k), n = rows.shape, out.shape[1]
     a, b, c = (ctypes.c_void_p(each.ctypes.data) for each in (rows, packed, out))
     _library().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
+
+
+def add_product(a: np.ndarray, b: np.ndarray, out: np.ndarray, old: float) -> None:
+    """Set out, float32 [m, n], to a b + old out for float32 a [m, k] and b [k, n], in the threads of Paddle.
+
+    Each is a matrix whose rows are contiguous, or the transpose of one. If `old` is 0, out need hold no numbers.
+    """
+    (m, n), k = out.shape, a.shape[1]
+    forms: list[int] = []
+    places: list[Any] = []
+    for factor in (a, b):
+        is_transposed = factor.strides[1] != factor.itemsize
+        forms.append(_TRANSPOSED if is_transposed else _AS_IT_IS)
+        places += [ctypes.c_void_p(factor.ctypes.data), factor.strides[1 if is_transposed else 0] // factor.itemsize]
+    result = (ctypes.c_float(old), ctypes.c_void_p(out.ctypes.data), out.strides[0] // out.itemsize)
+    _library().cblas_sgemm(_BY_ROWS, *forms, m, n, k, ctypes.c_float(1.0), *places, *result)
 
 
 # A matrix: the address of its first number, and the numbers from one row to the next.

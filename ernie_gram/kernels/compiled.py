@@ -116,6 +116,14 @@ def masked(part: int, given: Any) -> None:
         out[i] = x[i] * scale if mask[i] else float32(0)
 
 
+@in_parts(lambda x, *_: -(-x.size // _PART), vector, numba.float32, vector)
+def scaled(part: int, given: Any) -> None:
+    """Set out to x * factor. Args: x, float32 [n]; factor; out, float32 [n], which may be x."""
+    x, factor, out = arguments_of(given)
+    for i in range(part * _PART, min((part + 1) * _PART, x.size)):
+        out[i] = x[i] * factor
+
+
 def row_parts(rows: np.ndarray, *_: object) -> int:
     """Return the number of parts of PART_ROWS rows each."""
     return -(-len(rows) // PART_ROWS)

@@ -14,8 +14,8 @@ import numpy as np
 import paddle
 
 from ernie_gram.kernels import attention as compiled_attention
-from ernie_gram.kernels import biases, blas, compiled
-from ernie_gram.kernels.custom_operations import Result, add_operation
+from ernie_gram.kernels import biases, blas, classes, compiled
+from ernie_gram.kernels.custom_operations import Result, add_operation, array_of
 from ernie_gram.paddle_private import Value, random_integers
 
 _BITS = 16
@@ -191,6 +191,57 @@ def _layer_norm_backward(*arrays_and_epsilon: Any) -> None:
         *(_rows(x, n), _flat(mean), _flat(variance), scale, _rows(gradient, n), epsilon),
         *(_rows(found[0], n), found[1], found[2]),
     )
+
+
+def class_cross_entropy(
+    x: Value, labels: Value, bias: Value, tables: Sequence[Value], temperature: float | None, rows: int, train: bool
+) -> tuple[Value, Value, Value | None, list[Value]]:
+    """Return the losses, the classes of the largest logits, samples, and gradients; see classes.cross_entropy.
+
+    Args:
+        temperature: None for no samples; the keys are drawn in each step.
+        rows: of logits that are in memory at a time.
+        train: whether to return the gradients of the sum of the losses, of x, the bias and the tables.
+    """
+    key = None if temperature is None else dropout_key()
+    results = [Result(1), Result(1, "int64")]
+    results += [Result(1, "int64")] * (key is not None)
+    results += [Result(0), Result(2), *(Result(4 + i) for i in range(len(tables)))] * train
+    settings = (len(tables), temperature, rows, train)
+    found = add_operation(
+        "class_cross_entropy", _class_cross_entropy, (x, labels, bias, key, *tables), tuple(results), *settings
+    )
+    losses, best, *others = found
+    return losses, best, others.pop(0) if key is not None else None, others
+
+
+def _class_cross_entropy(*arrays_and_settings: Any) -> None:
+    x, labels, bias, key, *arrays, count, temperature, rows, train = arrays_and_settings
+    tables, (losses, best, *others) = arrays[:count], arrays[count:]
+    samples = None if key is None else (key, temperature, others.pop(0))
+    gradients = (others[0], others[1], others[2:]) if train else None
+    # Paddle keeps the memory of its tensors from step to step.
+    memory = paddle.empty([min(rows, len(x)), len(bias)])
+    classes.cross_entropy(x, labels, bias, tables, array_of(memory), losses, best, samples, gradients)
+
+
+def with_gradients(total: Value, values: Sequence[Value], gradients: Sequence[Value]) -> Value:
+    """Return a scalar with the value of `total`, whose gradients with respect to some values are the given ones.
+
+    The memory of the gradients is used for their products with that of the scalar.
+    """
+
+    def backward(factor: Value) -> tuple[Value | None, ...]:
+        given = [add_operation("scaled", _scaled, (each, factor), (Result(0, in_place=True),))[0] for each in gradients]
+        return (None, *given, *[None] * len(gradients))
+
+    result = paddle.static.nn.static_pylayer(lambda x, *_: paddle.assign(x), [total, *values, *gradients], backward)
+    result.stop_gradient = False
+    return result
+
+
+def _scaled(x: np.ndarray, factor: np.ndarray, out: np.ndarray) -> None:
+    compiled.scaled(_flat(x), factor.item(), _flat(out))
 
 
 def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:

@@ -8,6 +8,8 @@ Why gradients are computed in the forward pass: Paddle would keep what the backw
 the softmax of all rows. So the gradients are computed by hand, while the chunk is in memory, and attached to the loss
 (see `_with_gradients`).
 
+On a CPU one operation does all this in float32, see kernels/classes.py.
+
 Shape letters: M rows, m rows of a chunk, O output size, C classes, G blocks of S classes.
 """
 
@@ -19,7 +21,8 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.graph import cast, product_dtype, up_to_multiple
+from ernie_gram.graph import cast, fuses_classes, product_dtype, up_to_multiple
+from ernie_gram.kernels import operations
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
 # the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.
@@ -31,11 +34,16 @@ BLOCKS = 32
 
 @dataclass(frozen=True)
 class LazyLogits:
-    """Logits x T^T + b that are not computed yet: x [M, O], T [C, O], b [C]."""
+    """Logits x T^T + b that are not computed yet: x [M, O], T [C, O] in parts that follow each other, b [C]."""
 
     x: paddle.Tensor
-    table: paddle.Tensor
+    tables: tuple[paddle.Tensor, ...]
     bias: paddle.Tensor
+
+    @property
+    def table(self) -> paddle.Tensor:
+        """T."""
+        return self.tables[0] if len(self.tables) == 1 else paddle.concat(list(self.tables))
 
     @property
     def classes(self) -> int:
@@ -45,7 +53,7 @@ class LazyLogits:
     def constant(self, dtype: paddle.dtype = paddle.float32) -> LazyLogits:
         """Return the same numbers without gradients; x and T in `dtype`, for their products."""
         x, table = (cast(cast(value, paddle.float32).detach(), dtype) for value in (self.x, self.table))
-        return LazyLogits(x, table, self.bias.detach())
+        return LazyLogits(x, (table,), self.bias.detach())
 
 
 def chunks_for(rows: int, classes: int) -> int:
@@ -75,6 +83,8 @@ class SoftmaxOptions:
         In float16 a probability below 3e-8 counts as 0 in gradients.
         """
         chunks = chunks_for(self.rows, logits.classes)
+        if fuses_classes():
+            return fused_cross_entropy(logits, labels, -(-self.rows // chunks), self.train, temperature)
         return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())
 
 
@@ -95,6 +105,17 @@ class CrossEntropy:
     sampled: paddle.Tensor | None
 
 
+def fused_cross_entropy(
+    logits: LazyLogits, labels_M: paddle.Tensor, rows: int, train: bool, temperature: float | None = None
+) -> CrossEntropy:
+    """Compute what `cross_entropy` does in one operation on a CPU, with the logits of so many rows in memory."""
+    values = (logits.x, logits.bias, *logits.tables)
+    x, bias, *tables = (value.detach() for value in values)
+    loss, best, sampled, gradients = operations.class_cross_entropy(x, labels_M, bias, tables, temperature, rows, train)
+    total = loss.sum()
+    return CrossEntropy(operations.with_gradients(total, values, gradients) if train else total, loss, best, sampled)
+
+
 def cross_entropy(
     logits: LazyLogits,
     labels_M: paddle.Tensor,
@@ -113,7 +134,10 @@ def cross_entropy(
             gradient flows through samples.
         dtype: of the operands of the large products, float32, bfloat16 or float16; sums and the softmax are float32.
     """
+    # The parts of the table are joined once.
+    logits = LazyLogits(logits.x, (logits.table,), logits.bias)
     fixed = logits.constant(dtype)
+    (table,) = fixed.tables
     x_chunks, label_chunks, real_chunks = _split_into_chunks(fixed.x, labels_M, chunks)
     blocks_CG = None if temperature is None else _blocks(logits.classes)
     losses: list[paddle.Tensor] = []
@@ -122,7 +146,7 @@ def cross_entropy(
     x_gradients: list[paddle.Tensor] = []
     table_gradient = bias_gradient = None
     for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
-        logits_mC = all_logits(LazyLogits(x_mO, fixed.table, fixed.bias))
+        logits_mC = all_logits(LazyLogits(x_mO, fixed.tables, fixed.bias))
         best_m = logits_mC.argmax(-1)
         best_minus_label_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
         # The logits are not read after this line, so Paddle writes the softmax into their memory.
@@ -135,7 +159,7 @@ def cross_entropy(
             samples.append(_sample(p_mC if temperature == 1 else p_mC ** (1 / temperature), blocks_CG))
         if train:
             p_mC = cast(p_mC, x_mO.dtype)
-            x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
+            x_gradients.append(paddle.matmul(p_mC, table) - paddle.gather(table, labels_m))
             # Sums over rows and chunks are float32: in bfloat16, 256 + 1 is 256.
             chunk_table = cast(paddle.matmul(p_mC, x_mO, transpose_x=True), paddle.float32)
             chunk_bias = cast(paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC), paddle.float32)
@@ -151,7 +175,7 @@ def cross_entropy(
         # So far the gradients are those of log Z; those of -(label's logit) are added here.
         gradients = LazyLogits(
             paddle.concat(x_gradients)[:rows],
-            paddle.index_add(table_gradient, labels_M, 0, -x_MO),
+            (paddle.index_add(table_gradient, labels_M, 0, -x_MO),),
             paddle.index_add(bias_gradient.flatten(), labels_M, 0, -ones),
         )
         total = _with_gradients(total, logits, gradients)

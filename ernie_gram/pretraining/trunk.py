@@ -58,13 +58,11 @@ class PredictionHead(nn.Layer):
         transformed = activation(self.act, self.transform(hidden_MH))
         if self.norm is None:
             assert self.table is not None
-            return LazyLogits(transformed, self.table.weight, self.bias.value)
+            return LazyLogits(transformed, (self.table.weight,), self.bias.value)
         x_ME = self.norm(transformed)
         # The token embedding may have more rows than the vocabulary has tokens; they are no classes.
-        table_CE = self.tokens.weight[: self.num_tokens]
-        if self.ngrams is not None:
-            table_CE = paddle.concat([table_CE, self.ngrams.weight])
-        return LazyLogits(x_ME, table_CE, self.bias.value)
+        parts = [self.tokens.weight[: self.num_tokens], *([] if self.ngrams is None else [self.ngrams.weight])]
+        return LazyLogits(x_ME, tuple(parts), self.bias.value)
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,9 @@ def step_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, c
 def _softmax(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cpu: bool) -> tuple[float, float]:
     """Return the bytes that softmaxes over classes keep, and those while one is computed (see chunked_softmax.py).
 
-    Kept are the gradients of their tables, and three tensors of their rows. Computed are copies of the tables; and the
-    logits of a chunk, with a copy for products in half precision on a GPU, or later a table's gradient.
+    Kept are the gradients of their tables, and three tensors of their rows. Computed are the logits of a chunk; and in
+    several operations, copies of the tables, and a copy for products in half precision on a GPU, or later a table's
+    gradient.
     """
     objective, model = config.objective, config.model
     heads = [(shape.predicted_rows, sizes.classes(config))] * (2 if objective.has_generator else 1)
@@ -65,6 +66,8 @@ def _softmax(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cpu:
     tables, rows = width * sum(classes for _, classes in heads), 3 * width * sum(rows for rows, _ in heads)
     logits = max(min(FLOAT * rows * classes, CHUNK_BYTES) for rows, classes in heads)
     is_copied = not cpu and config.optimizer.precision != "float32"
+    if cpu and config.optimizer.precision == "float32":
+        return tables + rows, logits
     largest = width * max(classes for _, classes in heads)
     return tables + rows, tables + max(logits * (1 + HALF / FLOAT * is_copied), largest)
 

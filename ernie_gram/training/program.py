@@ -158,9 +158,10 @@ def add_backward(
     parameters = [p for p in opened.main.global_block().all_parameters() if not p.stop_gradient]
     gradients = paddle.static.gradients([scaled], parameters)
     pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
+    taken = take_lookups(pairs, sparse_parameters)
     if recompute:
         recompute_layers(scaled)
-    return take_lookups(pairs, sparse_parameters), paddle.stack([value.detach() for value in (total, *shares)])
+    return taken, paddle.stack([value.detach() for value in (total, *shares)])
 
 
 def add_update(

@@ -136,7 +136,7 @@ def test_samples_of_the_generator_have_the_frequencies_of_their_probabilities() 
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
         bias = paddle.static.data("bias", [CLASSES], "float32")
-        logits = LazyLogits(paddle.zeros([ROWS, 8]), paddle.zeros([CLASSES, 8]), bias)
+        logits = LazyLogits(paddle.zeros([ROWS, 8]), (paddle.zeros([CLASSES, 8]),), bias)
         drawn = cross_entropy(logits, paddle.zeros([ROWS], "int64"), chunks=2, train=False, temperature=1).sampled
     executor, feed = paddle.static.Executor(world.place), {"bias": np.log(probabilities).astype(np.float32)}
 

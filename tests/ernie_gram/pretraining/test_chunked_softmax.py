@@ -17,13 +17,16 @@ def compute(
     temperature: float | None = None,
     seeds: tuple[int, ...] = (1,),
     dtype: str = "float32",
+    fused: bool = False,
 ) -> list[list[np.ndarray]]:
     """Return the fetched arrays, once per seed; `dtype` is that of the products.
+
+    The fused operation gets the table in two parts.
 
     They are the total, the row losses, the best classes, the gradients of half the total with respect to x, table and
     bias, and the samples if asked for.
     """
-    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
+    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy, fused_cross_entropy
 
     with fresh_program() as (executor, main, _):
         x, table, bias, labels = (
@@ -34,7 +37,12 @@ def compute(
         )
         for value in (x, table, bias):
             value.stop_gradient = False
-        found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, temperature, getattr(paddle, dtype))
+        if fused:
+            logits, rows = LazyLogits(x, (table[:3], table[3:]), bias), -(-len(feeds["x"]) // chunks)
+            found = fused_cross_entropy(logits, labels, rows, True, temperature)
+        else:
+            logits = LazyLogits(x, (table,), bias)
+            found = cross_entropy(logits, labels, chunks, True, temperature, getattr(paddle, dtype))
         gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
         fetches = [found.total, found.row_loss, found.row_best, *gradients]
         if found.sampled is not None:
@@ -58,10 +66,11 @@ def example(rows: int, size: int, classes: int, spread: float = 1.0) -> Arrays:
 
 @pytest.mark.parametrize("chunks", [1, 2, 4, 11])
 @pytest.mark.parametrize("spread", [1.0, 30.0])
-def test_loss_and_gradients_equal_their_definitions(chunks: int, spread: float) -> None:
+@pytest.mark.parametrize("fused", [False, True])
+def test_loss_and_gradients_equal_their_definitions(chunks: int, spread: float, fused: bool) -> None:
     feeds = example(9, 6, 50, spread)
     feeds["labels"][3] = feeds["labels"][5]  # one class is the label of two rows
-    ((total, row_loss, best, x_gradient, table_gradient, bias_gradient),) = compute(feeds, chunks)
+    ((total, row_loss, best, x_gradient, table_gradient, bias_gradient),) = compute(feeds, chunks, fused=fused)
     x, table = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)
     logits = x @ table.T + feeds["bias"]
     rows = np.arange(9)
@@ -96,18 +105,23 @@ def test_gradients_are_summed_in_float32_under_bfloat16() -> None:
 
 @pytest.mark.parametrize(
     ("blocks", "classes", "temperature"),
-    [(32, 12, 1.0), (5, 12, 1.0), (1, 12, 1.0), (3, 10, 0.7)],
+    [(32, 12, 1.0), (5, 12, 1.0), (1, 12, 1.0), (3, 10, 0.7), (None, 12, 1.0), (None, 600, 1.0), (None, 10, 0.7)],
 )
 def test_samples_follow_the_softmax_distribution(
-    blocks: int, classes: int, temperature: float, monkeypatch: pytest.MonkeyPatch
+    blocks: int | None, classes: int, temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The classes are in blocks of one class, in blocks of 3, in one block, or in blocks of 4, 4 and 2."""
-    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
+    """The classes are in blocks of one class, in blocks of 3, in one block, or in blocks of 4, 4 and 2.
+
+    Without a number of blocks, the fused operation draws.
+    """
+    if blocks:
+        monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
     draws = 20_000
     feeds = example(1, 4, classes, spread=0.2)
+    feeds["bias"] *= min(1, 100 / classes)
     feeds["x"] = np.repeat(feeds["x"], draws, 0)
     feeds["labels"] = np.zeros(draws, np.int64)
-    first, again, other = (found[-1] for found in compute(feeds, 3, temperature, seeds=(1, 1, 2)))
+    first, again, other = (found[-1] for found in compute(feeds, 3, temperature, seeds=(1, 1, 2), fused=blocks is None))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     logits = feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"]
@@ -122,10 +136,11 @@ def test_samples_follow_the_softmax_distribution(
     assert abs(after_top.mean() - p[top]) < 4 * np.sqrt(p[top] / len(after_top))
 
 
-def test_a_nan_appears_in_the_loss_and_samples_remain_valid_classes() -> None:
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_nan_appears_in_the_loss_and_samples_remain_valid_classes(fused: bool) -> None:
     feeds = example(4, 3, 10)
     feeds["x"][1] = np.nan
-    _, row_loss, *_, sampled = compute(feeds, 2, temperature=1)[0]
+    _, row_loss, *_, sampled = compute(feeds, 2, temperature=1, fused=fused)[0]
     assert np.isnan(row_loss).tolist() == [False, True, False, False]
     assert sampled.min() >= 0
     assert sampled.max() < 10

@@ -1,0 +1,137 @@
+"""A softmax over very many classes on a CPU, with its samples and gradients, some rows at a time.
+
+Shape letters: M rows, O output size, C classes, C_i those of a part of the table; the parts follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.kernels.blas import add_product
+from ernie_gram.kernels.compiled import exponentials, maximum, philox, serial, sum_of
+from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
+from reader.system.compiled import numba
+
+float32, int32, uint32, uint64 = numba.float32, numba.int32, numba.uint32, numba.uint64
+_classes = numba.int64[::1]
+# Classes whose weights are added up together, before a sample is looked for among them.
+_BLOCK = 256
+# Columns that are added up together.
+_COLUMNS = 4096
+
+
+@in_parts(lambda logits, *_: len(logits), matrix, vector, _classes, vector, _classes)
+def _probabilities(row: int, given: Any) -> None:
+    """Replace logits without bias by the softmax; set the row's -log p(label), and the class of the largest logit."""
+    logits, bias, labels, losses, best = arguments_of(given)
+    p, label = logits[row], labels[row]
+    for j in range(p.size):
+        p[j] += bias[j]
+    largest, of_label = maximum(p.view(np.int32)), p[label]
+    best[row] = 0
+    for j in range(p.size):
+        if p[j] == largest:
+            best[row] = j
+            break
+    total = exponentials(p, largest, np.empty(p.size // 8, np.float32))
+    losses[row] = (largest - of_label) + np.log(total)
+    factor = float32(1) / total
+    for j in range(p.size):
+        p[j] *= factor
+
+
+@serial
+def _uniform(counter: int, key: np.ndarray) -> float:
+    """Return a float64 in [0, 1) with 53 random bits, which the counter and the key decide."""
+    a, b, _, _ = philox(uint32(counter), uint32(0), uint32(key[0]), uint32(key[1]))
+    return float((uint64(a) << uint64(21)) | (uint64(b) >> uint64(11))) * 2.0**-53
+
+
+@in_parts(lambda p, *_: len(p), matrix, numba.float32, numba.int32[::1], numba.int64, _classes)
+def draw(row: int, given: Any) -> None:
+    """Draw a class with a probability proportional to p^power: first its block, then the class.
+
+    This way no sum of float32 is so long that a rare class is lost in rounding. A row of NaN gives class 0.
+    """
+    every, power, key, first, drawn = arguments_of(given)
+    weights, memory = every[row], np.empty(_BLOCK // 8, np.float32)
+    if power != float32(1):
+        weights = np.empty(weights.size, np.float32)
+        for j in range(weights.size):
+            weights[j] = every[row, j] ** power
+    sums, total = np.empty(-(-weights.size // _BLOCK), np.float64), 0.0
+    for block in range(sums.size):
+        total += sum_of(weights[block * _BLOCK : (block + 1) * _BLOCK], memory)
+        sums[block] = total
+    left, block = _uniform(first + row, key) * total, 0
+    while block < sums.size - 1 and sums[block] <= left:
+        block += 1
+    left -= sums[block - 1] if block else 0.0
+    drawn[row] = 0
+    for j in range(block * _BLOCK, min((block + 1) * _BLOCK, weights.size)):
+        # If rounding leaves a rest at the end, the last class that is possible is drawn.
+        if weights[j] > float32(0):
+            drawn[row] = j
+            left -= weights[j]
+            if left < 0.0:
+                break
+
+
+@in_parts(lambda p, *_: -(-p.shape[1] // _COLUMNS), matrix, vector)
+def _add_columns(part: int, given: Any) -> None:
+    """Add the sum of each column of p, float32 [rows, n], to `sums`, [n]."""
+    p, sums = arguments_of(given)
+    for row in range(p.shape[0]):
+        for j in range(part * _COLUMNS, min((part + 1) * _COLUMNS, p.shape[1])):
+            sums[j] += p[row, j]
+
+
+def cross_entropy(
+    x: np.ndarray,
+    labels: np.ndarray,
+    bias: np.ndarray,
+    tables: Sequence[np.ndarray],
+    logits: np.ndarray,
+    losses: np.ndarray,
+    best: np.ndarray,
+    samples: tuple[np.ndarray, float, np.ndarray] | None,
+    gradients: tuple[np.ndarray, np.ndarray, Sequence[np.ndarray]] | None,
+) -> None:
+    """Set -log softmax(x T^T + b)[label] of every row, and the class of the largest logit.
+
+    Args:
+        x, labels, bias, tables: float32 [M, O], int64 [M], float32 [C], and the parts of T, float32 [C_i, O].
+        logits: memory for those of some rows, float32 [rows, C].
+        losses, best: float32 and int64 [M], which are set.
+        samples: a key, int32 [2]; t; and int64 [M], which is set to a class of each row, drawn from the distribution
+            proportional to p^(1/t). None draws nothing.
+        gradients: those of the sum of the losses, which are set: of x, of the bias, and of the parts.
+    """
+    # The compiled functions do not check where they read.
+    assert labels.min(initial=0) >= 0, "a label below 0"
+    assert labels.max(initial=0) < bias.size, "a label that is no class"
+    assert sum(map(len, tables)) == bias.size, "the table and the bias differ in the number of classes"
+    if gradients is not None:
+        gradients[1].fill(0)
+    ends = np.cumsum([len(table) for table in tables])
+    for start in range(0, len(x), len(logits)):
+        rows = slice(start, start + len(logits))
+        x_rows, p = x[rows], logits[: len(x[rows])]
+        parts = [p[:, end - len(table) : end] for table, end in zip(tables, ends, strict=True)]
+        for part, table in zip(parts, tables, strict=True):
+            add_product(x_rows, table.T, part, 0.0)
+        _probabilities(p, bias, labels[rows], losses[rows], best[rows])
+        if samples is not None:
+            key, temperature, drawn = samples
+            draw(p, 1 / temperature, key, start, drawn[rows])
+        if gradients is not None:
+            x_gradient, bias_gradient, table_gradients = gradients
+            p[np.arange(len(p)), labels[rows]] -= 1
+            before = float(start > 0)
+            _add_columns(p, bias_gradient)
+            for number, (part, table, of_table) in enumerate(zip(parts, tables, table_gradients, strict=True)):
+                add_product(part, table, x_gradient[rows], float(number > 0))
+                add_product(part.T, x_rows, of_table, before)
