@@ -1,4 +1,4 @@
-"""The paper's settings, grids, ladder and scores, typed from its source, against conf/."""
+"""The paper's settings, grids, ladder and scores, typed from its source, against conf/ and docs/paper.md."""
 
 from __future__ import annotations
 
@@ -203,3 +203,11 @@ def test_columns_of_published_scores_are_splits_and_scores_of_the_registry() -> 
             splits, metrics = TASKS[name].evaluation_splits, METRICS[TASKS[name].metric].reported_scores
             known = {f"{split}.{metric}" for split in splits for metric in metrics} | {"accuracy"}
             assert scores.keys() <= known, name
+
+
+def test_the_page_has_the_published_scores() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text("utf-8")
+    for table, rows in SCORES.items():
+        assert f"| **{table}**: {', '.join(TABLES[table]['columns'])} |" in page
+        for name, scores in rows.items():
+            assert f" | {name} | {scores} |\n" in page
