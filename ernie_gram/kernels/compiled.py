@@ -203,6 +203,21 @@ def layer_norm_backward(
     scale_gradient[:], bias_gradient[:] = sums.sum(0)
 
 
+@in_parts(row_parts, matrix, numba.float32[:, ::1])
+def _sums_of_rows(part: int, given: Any) -> None:
+    rows, sums = arguments_of(given)
+    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows.shape[0])):
+        for j in range(rows.shape[1]):
+            sums[part, j] += rows[row, j]
+
+
+def sum_of_rows(rows: np.ndarray, out: np.ndarray) -> None:
+    """Set out, float32 [n], to the sum of rows, float32 [rows, n]."""
+    sums = np.zeros((row_parts(rows), rows.shape[1]), np.float32)
+    _sums_of_rows(rows, sums)
+    out[:] = sums.sum(0)
+
+
 @numba.extending.intrinsic
 def fma(_: Any, x: float, y: float, z: float) -> Any:
     """Return x * y + z for float32, rounded once."""

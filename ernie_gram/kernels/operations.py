@@ -16,7 +16,7 @@ import paddle
 from ernie_gram.kernels import attention as compiled_attention
 from ernie_gram.kernels import biases, blas, classes, compiled
 from ernie_gram.kernels.custom_operations import Result, add_operation, array_of
-from ernie_gram.paddle_private import Value, random_integers
+from ernie_gram.paddle_private import Operation, Value, random_integers
 
 _BITS = 16
 _LEAST, _MOST = -(2**31), 2**31 - 1
@@ -25,6 +25,16 @@ _LEAST, _MOST = -(2**31), 2**31 - 1
 def dropout_key() -> Value:
     """Return the key of a dropout mask, int32 [2], drawn in each step."""
     return random_integers(_LEAST, _MOST, 2)
+
+
+def is_dropout_key(operation: Operation) -> bool:
+    """Return whether an operation of a program is one that `dropout_key` added."""
+    return operation.name() == "pd_op.randint" and list(operation.result(0).shape) == [2]
+
+
+def dropout_keys(count: int) -> list[Value]:
+    """Return several keys, which one operation draws."""
+    return paddle.unbind(random_integers(_LEAST, _MOST, 2 * count).reshape([count, 2]))
 
 
 def dropout(x: Value, key: Value, rate: float) -> list[Value]:
@@ -247,6 +257,15 @@ def _scaled(x: np.ndarray, factor: np.ndarray, out: np.ndarray) -> None:
 def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return rows + bias for rows [..., n] and n numbers."""
     return add_operation("add_bias", _add_bias, (rows, bias), (Result(0, in_place=in_place),))
+
+
+def sum_of_rows(rows: Value, like: Value) -> list[Value]:
+    """Return the sum of rows [..., n], in the shape of `like`, [n]."""
+    return add_operation("sum_of_rows", _sum_of_rows, (rows, like), (Result(1),))
+
+
+def _sum_of_rows(rows: np.ndarray, _: np.ndarray, out: np.ndarray) -> None:
+    compiled.sum_of_rows(_rows(rows, out.size), out)
 
 
 def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:

@@ -39,10 +39,24 @@ def use_compiled(program: paddle.static.Program, kept: Collection[str]) -> None:
     with paddle.static.program_guard(program):
         for rewrites in _STAGES:
             for operation in [each for each in block.ops if each.name() in rewrites]:
-                if operation.result(0).dtype == paddle.float32 and not _is_kept(operation, kept):
+                results = [result for result in operation.results() if result.initialized()]
+                if results[0].dtype == paddle.float32 and not _is_kept(operation, kept):
                     insert_before(operation)
                     rewrites[operation.name()](operation, kept)
+        for operation in [each for each in block.ops if each.name() == "pd_op.unsqueeze"]:
+            if not operation.result(0).all_used_ops() and not _is_kept(operation, kept):
+                operation.erase()
+        _draw_together([each for each in block.ops if operations.is_dropout_key(each)])
     insert_at_end(block)
+
+
+def _draw_together(keys: list[Operation]) -> None:
+    """Let one operation draw the keys of all dropouts: the time before the first step grows with their number."""
+    if len(keys) > 1:
+        insert_before(keys[0])
+        for key, drawn in zip(keys, operations.dropout_keys(len(keys)), strict=True):
+            key.result(0).replace_all_uses_with(drawn)
+            key.erase()
 
 
 def _is_kept(operation: Operation, kept: Collection[str]) -> bool:
@@ -125,7 +139,7 @@ def _is_read_once(x: Value, reader: Operation, kept: Collection[str]) -> bool:
 
 
 class _Biased(NamedTuple):
-    """An addition of a bias: x + ones [..., 1] x bias [1, n], as ernie_gram.model.layers.linear makes it."""
+    """An addition of a bias [n]: x + ones [..., 1] x (bias as [1, n]), as ernie_gram.model.layers.linear makes it."""
 
     rows: Value
     bias: Value
@@ -150,9 +164,30 @@ def _biased(operation: Operation, kept: Collection[str]) -> _Biased | None:
     matmul = product.get_defining_op()
     if matmul.name() != "pd_op.matmul" or not _has_one_reader(product, kept):
         return None
-    ones, bias = matmul.operands_source()
-    is_bias = _is_ones(ones) and ones.shape[-1] == 1 and list(bias.shape) == [1, rows.shape[-1]]
-    return _Biased(rows, bias, operation, matmul) if is_bias else None
+    bias = _bias_of(matmul)
+    return None if bias is None or list(bias.shape) != [rows.shape[-1]] else _Biased(rows, bias, operation, matmul)
+
+
+def _bias_of(product: Operation) -> Value | None:
+    """Return the bias [n] of ones [..., 1] x (bias as [1, n]), or of its gradient; None for other products."""
+    ones, row = product.operands_source()[:2]
+    unsqueeze = row.get_defining_op()
+    is_bias = _is_ones(ones) and ones.shape[-1] == 1 and len(row.shape) == 2 and unsqueeze.name() == "pd_op.unsqueeze"
+    return unsqueeze.operand_source(0) if is_bias else None
+
+
+def _product_gradient(operation: Operation, kept: Collection[str]) -> None:
+    """Replace the gradient of a bias, as a product of ones with a gradient, by the sum of the gradient's rows."""
+    bias, of_bias = _bias_of(operation), operation.result(1)
+    if bias is None or not _has_one_reader(of_bias, kept):
+        return
+    (reader,) = of_bias.all_used_ops()
+    gradient = operation.operand_source(2)
+    if reader.name() == "pd_op.unsqueeze_grad" and gradient.shape[-1] == bias.shape[0]:
+        (new,) = operations.sum_of_rows(gradient, bias)
+        reader.result(0).replace_all_uses_with(new)
+        reader.erase()
+        operation.erase()
 
 
 def _gelu(operation: Operation, kept: Collection[str]) -> None:
@@ -200,6 +235,7 @@ _STAGES: tuple[dict[str, Callable[[Operation, Collection[str]], None]], ...] = (
         "pd_op.dropout_grad": _dropout_gradient,
         "pd_op.layer_norm_grad": _layer_norm_gradient,
         "pd_op.add": _addition,
+        "pd_op.matmul_grad": _product_gradient,
     },
 )
 

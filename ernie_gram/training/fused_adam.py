@@ -64,16 +64,13 @@ def _program(shapes: list[list[int]], can_skip: bool, attributes: dict[str, floa
     """Return a program with one operation fused_adam_, for parameters of these shapes."""
     program = paddle.static.Program()
     with paddle.static.program_guard(program):
-
-        def tensors(name: str) -> list[paddle.Tensor]:
-            return [paddle.static.data(f"{name}{i}", shape, "float32") for i, shape in enumerate(shapes)]
-
         one = paddle.static.data("one", [1], "float32")
         paddle.static.data("skip", [1], "bool")
-        lists = [tensors(name) for name in ("parameter", "gradient", "moment1", "moment2")]
-        ones = [one] * len(shapes)
+        # Tensors of the same shape may be one: only their types matter.
+        made = {str(shape): paddle.static.data(str(shape), shape, "float32") for shape in shapes}
+        tensors, ones = [made[str(shape)] for shape in shapes], [one] * len(shapes)
         # The same tensors in another operation, which has such a function.
-        merged_adam_(*lists[:2], ones, *lists[2:], ones)
+        merged_adam_(tensors, tensors, ones, tensors, tensors, ones)
     operations = program.global_block().ops
     ids = {op.attrs()["name"]: index for index, op in enumerate(operations, 1) if op.name() == "pd_op.data"}
     with TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient,
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.selection import can_fuse_attention, use_kernels
+from ernie_gram.paddle_private import short_call_stacks
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
@@ -73,11 +74,11 @@ class OpenProgram:
 
     def finish(self, fetches: dict[str, paddle.Tensor]) -> Program:
         """Return the finished program."""
-        share_constants(self.main)
         if on_cpu():
             skip_gradients_of_additions(self.main, fetches.values())
         if not self.portable:
             use_kernels(self.main, self.precision, fetches.values())
+        share_constants(self.main)
         return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 
@@ -93,7 +94,8 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
     """
     main, startup = paddle.static.Program(), paddle.static.Program()
     fuses = not portable and can_fuse_attention()
-    with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard(), computing(precision, fuses):
+    names, stacks = paddle.utils.unique_name.guard(), short_call_stacks()
+    with paddle.static.program_guard(main, startup), names, stacks, computing(precision, fuses):
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
         yield OpenProgram(main, startup, feeds, precision, portable)
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -219,6 +219,20 @@ def test_modes_are_nested_and_restored() -> None:
             total.backward()
             assert x.grad.tolist() == [3, 3]
         assert not paddle.in_dynamic_mode()
+
+
+def test_operations_have_the_files_and_lines_of_their_call_stack_without_text() -> None:
+    with new_program() as program:
+        stacks = []
+        for context in (nullcontext(), private.short_call_stacks()):
+            with context:
+                paddle.ones([2])
+            stacks.append(program.global_block().ops[-1].callstack)
+    long, short = stacks
+    assert any(__file__ in line for line in short[::2])
+    assert short[-2] == long[-2]
+    assert long[-1].strip()
+    assert not any(line.strip() for line in short[1::2])
 
 
 def test_a_device_is_expected_in_both_modes() -> None:
