@@ -6,27 +6,15 @@ Shape letters: N inputs; S samples; T tokens of all inputs; B inputs of a batch;
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
 from reader.system.arrays import Int32s, Int64s, offsets_of, range_indices
-
-# Ranges that are gathered together; bounds the temporary memory.
-GATHERED_RANGES = 1 << 16
-
-
-def gather_ranges(values: Int32s, starts: Int64s, lengths: Int64s) -> Int32s:
-    """Return the values in the ranges [start, start + length), one range after another."""
-    offsets = offsets_of(lengths)
-    gathered = np.empty(offsets[-1], values.dtype)
-    for first in range(0, len(starts), GATHERED_RANGES):
-        part = slice(first, first + GATHERED_RANGES)
-        stop = min(first + GATHERED_RANGES, len(starts))
-        gathered[offsets[first] : offsets[stop]] = values[range_indices(starts[part], lengths[part])]
-    return gathered
+from reader.tokenization.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +51,29 @@ class Inputs:
         ids_BL[filled_BL] = self.tokens[range_indices(starts, lengths)]
         sentences_BL = (filled_BL & (slots_1L >= self.seconds[rows, np.newaxis])).astype(np.int64)
         return {INPUT_IDS.name: ids_BL, LENGTHS.name: lengths, SENTENCE_IDS.name: sentences_BL}
+
+
+class InputsBuilder:
+    """Puts inputs together, one after another."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._special, self._pad = np.array([[vocabulary.cls], [vocabulary.sep]], np.int32), vocabulary.pad
+        self._tokens, self._lengths, self._seconds = array("i"), array("q"), array("i")
+
+    def add(self, first: Sequence[Int32s], second: Sequence[Int32s] | None = None) -> None:
+        """Add [CLS] first [SEP], or [CLS] first [SEP] second [SEP]; each segment is the tokens of some parts."""
+        cls, sep = self._special
+        segments = np.concatenate([cls, *first, sep])
+        self._seconds.append(len(segments))
+        if second is not None:
+            segments = np.concatenate([segments, *second, sep])
+        self._lengths.append(len(segments))
+        self._tokens.frombytes(segments.tobytes())
+
+    def inputs(self) -> Inputs:
+        """Return the inputs that were added."""
+        offsets = offsets_of(np.array(self._lengths, np.int64))
+        return Inputs(np.array(self._tokens, np.int32), offsets, np.array(self._seconds, np.int32), self._pad)
 
 
 @dataclass(frozen=True, eq=False)

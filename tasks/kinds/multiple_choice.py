@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import string
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,9 @@ from reader.tokenization.basic_tokenizer import has_words
 from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
-from tasks.kinds.features import Features
+from tasks.kinds.features import Features, InputsBuilder
 from tasks.kinds.sentences import truncated_pair
-from tasks.kinds.tokens import Ranges, tokenize_texts
+from tasks.kinds.tokens import tokenize_texts
 from tasks.layouts.folders import Race
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError
@@ -148,36 +148,32 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         If an input is too long, the longer segment loses tokens first. The context loses its last tokens, or those far
         from its blank. The second segment loses tokens of the question before those of the option.
         """
-        table = tokenize_texts(tokenizer, (part for example in examples for part in _parts(example)))
-        ranges = table.ranges
-        before, filling, after, question, option = (
-            Ranges(ranges.starts[part::NUM_PARTS], ranges.lengths[part::NUM_PARTS]) for part in range(NUM_PARTS)
-        )
-        counts = np.array([len(example.options) for example in examples], np.int64)
-        has_blank = np.repeat([example.blank is not None for example in examples], counts)
-        first = before.lengths + filling.lengths + after.lengths
-        second = question.lengths + option.lengths
-        has_second = (second > 0).astype(np.int64)
-        room = self.settings.input.max_seq_len - 2 - has_second
-        kept_first, kept_second = truncated_pair(first, second, room)
-        kept_option = np.minimum(option.lengths, kept_second)
-        kept_filling = np.minimum(filling.lengths, kept_first)
-        kept_context = kept_first - kept_filling
-        kept_after = np.minimum(after.lengths, np.maximum(kept_context // 2, kept_context - before.lengths))
-        kept_before = kept_context - kept_after
-        before_starts = np.where(has_blank, before.last(kept_before).starts, before.starts)
-        inputs = table.assemble(
-            [Ranges(before_starts, kept_before), filling.first(kept_filling), after.first(kept_after)],
-            [question.first(np.minimum(question.lengths, kept_second - kept_option)), option.first(kept_option)],
-            has_second,
-        )
+        texts = [part for example in examples for option in example.options for part in _parts(example, option)]
+        table, builder = tokenize_texts(tokenizer, texts), InputsBuilder(tokenizer.vocabulary)
+        num_long = 0
+        for number in range(0, len(texts), NUM_PARTS):
+            before, filling, after, question, option = (table[number + part] for part in range(NUM_PARTS))
+            first, second = len(before) + len(filling) + len(after), len(question) + len(option)
+            room = self.settings.input.max_seq_len - 2 - bool(second)
+            kept_first, kept_second = truncated_pair(first, second, room)
+            kept_option = min(len(option), kept_second)
+            kept_filling = min(len(filling), kept_first)
+            kept_context = kept_first - kept_filling
+            kept_after = min(len(after), max(kept_context // 2, kept_context - len(before)))
+            kept_before = kept_context - kept_after
+            builder.add(
+                [before[len(before) - kept_before :], filling[:kept_filling], after[:kept_after]],
+                [question[: kept_second - kept_option], option[:kept_option]] if second else None,
+            )
+            num_long += first + second > room
         answers = [example.answer for example in examples if example.answer is not None]
+        offsets = offsets_of(np.array([len(example.options) for example in examples], np.int64))
         return ChoiceFeatures(
-            inputs=inputs,
-            input_offsets=offsets_of(counts),
-            unit_offsets=offsets_of(counts),
+            inputs=builder.inputs(),
+            input_offsets=offsets,
+            unit_offsets=offsets,
             example_of=np.arange(len(examples)),
-            counts={"truncated inputs": int((first + second > room).sum())},
+            counts={"truncated inputs": num_long},
             answers=np.array(answers, np.int64) if len(answers) == len(examples) else None,
         )
 
@@ -230,17 +226,13 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         return example.answer
 
 
-def _parts(example: MultipleChoiceExample) -> Iterator[str]:
-    """Yield for each option five texts: the context before its blank, what fills it, the context after it, the
-    question, and the option if it fills neither."""
-    blank = example.blank
-    before, after = (
-        (example.context, "") if blank is None else (example.context[: blank.start], example.context[blank.end :])
-    )
-    for option in example.options:
-        yield before
-        yield "" if blank is None else option
-        yield after
+def _parts(example: MultipleChoiceExample, option: str) -> tuple[str, ...]:
+    """Return the five texts of an option: the context before its blank, what fills it, the context after it, the
+    question, and the option if it fills neither. A context without a blank is one after a blank."""
+    blank, context, question = example.blank or CharSpan(0, 0), example.context, example.question
+    if example.has_gaps:
         # The spaces keep an option apart from the words around it.
-        yield f" {option} ".join(GAP.split(example.question)) if example.has_gaps else example.question
-        yield "" if example.has_gaps or blank is not None else option
+        question = f" {option} ".join(GAP.split(question))
+    filling = "" if example.blank is None else option
+    last = "" if example.has_gaps or example.blank is not None else option
+    return context[: blank.start], filling, context[blank.end :], question, last

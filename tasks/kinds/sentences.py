@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import Batch, Field
-from reader.system.arrays import Float32s, Int64s
+from reader.system.arrays import Float32s, Int32s, Int64s
 from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, flag_of, id_of, label_of, list_of, score_of, text_of
-from tasks.kinds.features import Features
+from tasks.kinds.features import Features, InputsBuilder
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.task import Task
-from tasks.kinds.tokens import Ranges, joined, tokenize_texts
+from tasks.kinds.tokens import tokenize_texts
 from tasks.layouts.rows import ID, Place, Role, Row
 from tasks.metrics.labels_and_scores import Scores
 
@@ -51,13 +51,13 @@ class SentenceExample:
     place: Place
 
 
-def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s, Int64s]:
+def truncated_pair(first: int, second: int, room: int) -> tuple[int, int]:
     """Return how many tokens of two texts remain if the longer one loses tokens until both fit into `room`.
 
     One token is removed at a time; the second text loses one if both are equally long, as in BERT.
     """
-    kept = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
-    return kept, np.minimum(second, room - kept)
+    kept = min(first, max(room - second, (room + 1) // 2))
+    return kept, min(second, room - kept)
 
 
 def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> SentenceExample:
@@ -109,31 +109,28 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
     def encode(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, training: bool) -> SentenceFeatures:
         """Return the features; a long single text has three samples in evaluation (see InputSettings.long_text)."""
         targets = [self.target(example.gold) for example in examples if example.gold is not None]
-        field, settings = self.training_fields[-1], self.settings.input
-        has_second = np.array([example.text_b is not None for example in examples], np.int64)
+        field, settings, count = self.training_fields[-1], self.settings.input, len(examples)
         texts = [example.text_a for example in examples] + [example.text_b or "" for example in examples]
-        table = tokenize_texts(tokenizer, texts)
-        count = len(examples)
-        a, b = table.ranges.take(np.arange(count)), table.ranges.take(np.arange(count, 2 * count))
-        room = settings.max_seq_len - 2 - has_second
-        is_long = a.lengths + b.lengths > room
-        kept_a, kept_b = truncated_pair(a.lengths, b.lengths, room)
-        views = _views(a, kept_a, is_long & (has_second == 0), settings, training)
-        parts, heads, tails = zip(*views, strict=True)
-        example_of = np.concatenate(parts)
-        # A stable sort keeps the views of an example in their order.
-        order = np.argsort(example_of, kind="stable")
-        head, tail = joined(heads).take(order), joined(tails).take(order)
-        example_of = example_of[order]
-        second = b.take(example_of).first(kept_b[example_of])
-        inputs = table.assemble([head, tail], [second], has_second[example_of])
+        table, builder = tokenize_texts(tokenizer, texts), InputsBuilder(tokenizer.vocabulary)
+        samples_of, num_long = list[int](), 0
+        for index, example in enumerate(examples):
+            a, b, is_pair = table[index], table[count + index], example.text_b is not None
+            room = settings.max_seq_len - 2 - is_pair
+            kept_a, kept_b = truncated_pair(len(a), len(b), room)
+            is_long = len(a) + len(b) > room
+            views = _views(a, room, settings, training) if is_long and not is_pair else [[a[:kept_a]]]
+            for view in views:
+                builder.add(view, [b[:kept_b]] if is_pair else None)
+            samples_of.append(len(views))
+            num_long += is_long
+        example_of = np.repeat(np.arange(count), samples_of)
         samples = np.arange(len(example_of) + 1)
         return SentenceFeatures(
-            inputs=inputs,
+            inputs=builder.inputs(),
             input_offsets=samples,
             unit_offsets=samples,
             example_of=example_of,
-            counts={"examples longer than an input": int(is_long.sum())},
+            counts={"examples longer than an input": num_long},
             targets=np.array(targets, field.dtype)[example_of] if len(targets) == count else None,
             field=field,
         )
@@ -148,24 +145,16 @@ def example_means(values: Float32s, features: Features) -> Float32s:
     return (np.add.reduceat(values, firsts) / counts[:, np.newaxis]).astype(np.float32)
 
 
-def _views(
-    texts: Ranges, kept: Int64s, is_long: np.ndarray, settings: InputSettings, training: bool
-) -> list[tuple[Int64s, Ranges, Ranges]]:
-    """Return the inputs of all examples: one, or three for long single texts in evaluation (`is_long`, bool [N]).
-
-    Each element has the indices of some examples, and two ranges of tokens of their first texts; one may be empty.
-    """
-    everyone, nothing = np.arange(len(kept)), texts.first(np.zeros_like(kept))
-    if settings.long_text == "head" or not is_long.any():
-        return [(everyone, texts.first(kept), nothing)]
+def _views(tokens: Int32s, room: int, settings: InputSettings, training: bool) -> list[list[Int32s]]:
+    """Return the inputs of a single text that is too long, each as its parts: one, or three in evaluation."""
     share, whole = HEAD_SHARE
-    head_lengths = np.where(is_long, kept * share // whole, kept)
-    both = everyone, texts.first(head_lengths), texts.last(kept - head_lengths)
+    head, tail = room * share // whole, room - room * share // whole
+    both = [tokens[:head], tokens[len(tokens) - tail :]]
+    if settings.long_text == "head":
+        return [[tokens[:room]]]
     if training or settings.long_text == "head_tail":
         return [both]
-    long = np.flatnonzero(is_long)
-    few, none = texts.take(long), nothing.take(long)
-    return [(long, few.first(kept[long]), none), (long, few.last(kept[long]), none), both]
+    return [[tokens[:room]], [tokens[-room:]], both]
 
 
 class Classification(SentenceKind):

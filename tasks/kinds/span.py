@@ -7,6 +7,7 @@ Shape letters: S samples, which are windows, and B inputs, B = S; U units: [CLS]
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,11 @@ from reader.batches.fields import SLOTS, Batch, Field
 from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
-from tasks.kinds.features import Features
+from tasks.kinds.features import Features, InputsBuilder
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span_answers import SpanExample, answer_tokens, best_spans, read_example
 from tasks.kinds.task import Task
-from tasks.kinds.tokens import Ranges, TokenTable, Windows, tokenize_texts, windows_of_texts
+from tasks.kinds.tokens import TokenTable, Window, tokenize_texts, windows_of
 from tasks.layouts.rows import ID, Role
 from tasks.metrics.answers import squad_v2
 from tasks.metrics.catalog import METRICS
@@ -35,8 +36,13 @@ START_SLOTS = Field("start_slots", "B", "int64", "first slot of the answer; 0, [
 END_SLOTS = Field("end_slots", "B", "int64", "last slot of the answer, inclusive; 0, [CLS], if the window has none")
 # The score of the best answer if the context has no token.
 NO_ANSWER_SCORE = -1e4
-# The start and the end of the answer of a training window that must be left out.
-LEFT_OUT = -1
+# The first and the last slot of the answer of a window without one: [CLS].
+NO_ANSWER = (0, 0)
+# What is counted; the last two in training only.
+COUNTS = (
+    *("examples longer than an input", "truncated questions"),
+    *("windows left out of training", "answers in no window"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +51,12 @@ class SpanFeatures(Features):
 
     Attributes:
         table: the tokens of questions (the first half of its texts) and contexts (the second half).
-        windows: the windows of all samples, in tokens of their contexts.
+        windows: the window of each sample, in tokens of its context.
         starts, ends: int64 [S], the first and the last slot of the answer; None if not encoded for training.
     """
 
     table: TokenTable
-    windows: Windows
+    windows: Sequence[Window]
     starts: Int64s | None
     ends: Int64s | None
 
@@ -60,7 +66,7 @@ class SpanFeatures(Features):
 
     def sample_fields(self, samples: Int64s, width: int) -> Batch:
         """Return the slots of the units, and the slots of the answers if they are known."""
-        counts = self.windows.lengths[samples] + 1
+        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
         firsts = offsets_of(counts)[:-1]
         # The slots of a window follow each other; those of [CLS] are set afterwards.
         begins = np.arange(len(samples)) * width
@@ -116,57 +122,52 @@ class Span(Kind[SpanExample, SpanFeatures]):
         settings, count = self.settings.input, len(examples)
         texts = [example.question for example in examples] + [example.context for example in examples]
         table = tokenize_texts(tokenizer, texts, with_spans=True)
-        questions, contexts = table.ranges.take(np.arange(count)), table.ranges.take(np.arange(count, 2 * count))
-        kept = np.minimum(questions.lengths, settings.max_query_len)
-        rooms = settings.max_seq_len - 3 - kept
-        example_of, windows = windows_of_texts(contexts.lengths, rooms, settings.doc_stride)
-        counts = {
-            "examples longer than an input": int((contexts.lengths > rooms).sum()),
-            "truncated questions": int((questions.lengths > kept).sum()),
-        }
-        starts = ends = None
-        if training:
-            starts, ends = self._gold_slots(examples, table, example_of, windows, kept[example_of] + 2)
-            used = starts != LEFT_OUT
-            counts["windows left out of training"] = int((~used).sum())
+        builder, samples = InputsBuilder(tokenizer.vocabulary), list[tuple[int, Window]]()
+        slots, counts = list[tuple[int, int]](), Counter[str]()
+        for index, example in enumerate(examples):
+            question, context = table[index][: settings.max_query_len], table[count + index]
+            room = settings.max_seq_len - 3 - len(question)
+            answer = answer_tokens(example, table.encoding(count + index)) if training else (0, 0)
+            is_found = False
+            for window in windows_of(len(context), room, settings.doc_stride):
+                gold = self._gold_slots(example, answer, window, len(question) + 2)
+                if training and gold is None:
+                    counts["windows left out of training"] += 1
+                    continue
+                builder.add([question], [context[window.start : window.start + window.length]])
+                samples.append((index, window))
+                slots.append(gold or NO_ANSWER)
+                is_found |= slots[-1] != NO_ANSWER
+            counts["examples longer than an input"] += len(context) > room
+            counts["truncated questions"] += len(table[index]) > len(question)
             # If input.doc_stride is nearly the room of a window, windows hardly overlap.
-            answered = sum(not example.is_impossible for example in examples)
-            counts["answers in no window"] = answered - len(np.unique(example_of[starts > 0]))
-            starts, ends, example_of, windows = starts[used], ends[used], example_of[used], windows.take(used)
-        inputs = table.assemble(
-            [questions.take(example_of).first(kept[example_of])],
-            [Ranges(contexts.starts[example_of] + windows.starts, windows.lengths)],
-        )
+            counts["answers in no window"] += training and not example.is_impossible and not is_found
+        starts, ends = np.array(slots, np.int64).reshape(-1, 2).T
         return SpanFeatures(
-            inputs=inputs,
-            input_offsets=np.arange(len(example_of) + 1),
-            unit_offsets=offsets_of(windows.lengths + 1),
-            example_of=example_of,
-            counts=counts,
+            inputs=builder.inputs(),
+            input_offsets=np.arange(len(samples) + 1),
+            unit_offsets=offsets_of(np.array([window.length + 1 for _, window in samples], np.int64)),
+            example_of=np.array([index for index, _ in samples], np.int64),
+            counts={name: counts[name] for name in COUNTS[: 4 if training else 2]},
             table=table,
-            windows=windows,
-            starts=starts,
-            ends=ends,
+            windows=[window for _, window in samples],
+            starts=starts if training else None,
+            ends=ends if training else None,
         )
 
     def _gold_slots(
-        self, examples: Sequence[SpanExample], table: TokenTable, example_of: Int64s, windows: Windows, seconds: Int64s
-    ) -> tuple[Int64s, Int64s]:
-        """Return the first and the last slot of the answer in each window, [CLS] if it has none, or LEFT_OUT.
+        self, example: SpanExample, answer: tuple[int, int], window: Window, second: int
+    ) -> tuple[int, int] | None:
+        """Return the first and the last slot of an answer in a window, [CLS] if it has none; None to leave it out.
 
-        `seconds` has the slot at which each window begins.
+        `answer` has its tokens [first, stop) in the context, and `second` is the slot at which the window begins.
         """
-        tokens = np.array(
-            [answer_tokens(example, table.encoding(len(examples) + i)) for i, example in enumerate(examples)]
-        )
-        first, stop = tokens.reshape(-1, 2)[example_of].T
-        is_inside = (windows.starts <= first) & (stop <= windows.starts + windows.lengths) & (first < stop)
-        drops = self.settings.span.windows_without_answer == "drop"
-        impossible = np.array([bool(example.is_impossible) for example in examples], bool)[example_of]
+        first, stop = answer
+        if window.start <= first < stop <= window.start + window.length:
+            return first + second - window.start, stop - 1 + second - window.start
         # An answer without tokens is an empty range.
-        elsewhere = np.where(~impossible & (drops | (first == stop)), LEFT_OUT, 0)
-        shift = seconds - windows.starts
-        return np.where(is_inside, first + shift, elsewhere), np.where(is_inside, stop - 1 + shift, elsewhere)
+        drops = self.settings.span.windows_without_answer == "drop" or first == stop
+        return None if drops and not example.is_impossible else NO_ANSWER
 
     def decode(self, scores: Float32s, features: SpanFeatures, examples: Sequence[SpanExample]) -> Predictions:
         """Return the text of the best answer of each question, as in the context.
@@ -188,7 +189,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         for index, example in enumerate(examples):
             samples = range(bounds[index], bounds[index + 1])
             candidates = best_spans(
-                features.windows.take(slice(samples.start, samples.stop)),
+                features.windows[samples.start : samples.stop],
                 [scores[features.unit_offsets[i] + 1 : features.unit_offsets[i + 1]] for i in samples],
                 example.context,
                 features.context(index),

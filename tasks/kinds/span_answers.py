@@ -17,7 +17,7 @@ from reader.system.arrays import Float32s
 from reader.tokenization.basic_tokenizer import has_words
 from reader.tokenization.given_texts import shown
 from tasks.kinds.checked_values import Reading, flag_of, id_of, text_of
-from tasks.kinds.tokens import Windows
+from tasks.kinds.tokens import Window
 from tasks.layouts.rows import CharSpan, Place, Row, RowError, locate
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def answer_tokens(example: SpanExample, context: Encoding) -> tuple[int, int]:
 
 
 def best_spans(
-    windows: Windows,
+    windows: Sequence[Window],
     scores: Sequence[Float32s],
     text: str,
     context: Encoding,
@@ -156,13 +156,12 @@ def best_spans(
         text: the context; context: its encoding.
         max_length: maximum length of an answer in tokens, or in characters if `by_characters`.
     """
-    places = list(zip(windows.starts, windows.own_starts, windows.own_stops, strict=True))
     grids = [
-        _span_scores(logits, *place, context, max_length, by_characters)
-        for logits, place in zip(scores, places, strict=True)
+        _span_scores(logits, window, context, max_length, by_characters)
+        for logits, window in zip(scores, windows, strict=True)
     ]
     all_scores = np.concatenate([grid.ravel() for grid in grids])
-    firsts = np.concatenate([np.arange(own_start, own_stop) for _, own_start, own_stop in places])
+    firsts = np.concatenate([np.arange(window.own_start, window.own_stop) for window in windows])
     width = grids[0].shape[1]
     found: dict[str, Candidate] = {}
     for index in _descending(all_scores, 2 * limit):
@@ -176,12 +175,13 @@ def best_spans(
 
 
 def _span_scores(
-    logits: Float32s, start: int, own_start: int, own_stop: int, context: Encoding, max_length: int, by_characters: bool
+    logits: Float32s, window: Window, context: Encoding, max_length: int, by_characters: bool
 ) -> npt.NDArray[np.float64]:
     """Return the scores of the spans of 1..K tokens that begin with each own token; -inf if there is no such span.
 
     float64 [P, K]. The sum of two float32 numbers is exact in it, or very nearly.
     """
+    start, _, own_start, own_stop = window
     own = slice(own_start - start, own_stop - start)
     # A token has at least one character, except in rare cases, so K tokens are enough in both units.
     padded = np.concatenate([logits[:, 1].astype(np.float64), np.full(max_length, -np.inf)])

@@ -22,8 +22,8 @@ from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
-from tasks.kinds.features import Features
-from tasks.kinds.tokens import Ranges, tokenize_sentences, windows_of_texts
+from tasks.kinds.features import Features, InputsBuilder
+from tasks.kinds.tokens import tokenize_sentences, windows_of
 from tasks.layouts.benchmarks import Cluener, entities_in
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
 from tasks.metrics.catalog import METRICS
@@ -201,29 +201,27 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> TaggingFeatures:
         """Return the features. A word that the tokenizer drops, such as a space, is [UNK]."""
         table = tokenize_sentences(tokenizer, [example.tokens for example in examples])
-        room = self.settings.input.max_seq_len - 2
-        sentences, offsets = table.ranges, table.offsets
-        sentence_of, windows = windows_of_texts(
-            sentences.lengths, np.full(len(examples), room), self.settings.input.doc_stride
-        )
-        # Positions in the table. Every word has a token, so the first tokens are the words of all examples in order.
-        begins = np.diff(table.words, prepend=-1) != 0
-        begins[offsets[:-1]] = True
-        word_tokens = np.flatnonzero(begins)
-        window_starts = offsets[sentence_of] + windows.starts
-        bounds = np.searchsorted(word_tokens, offsets[sentence_of] + windows.own_stops)
-        counts = np.diff(bounds, prepend=0)
-        # A window inside one long word may have no word of its own.
-        kept = counts > 0
-        sample_of_word = np.repeat(np.arange(kept.sum()), counts[kept])
-        inputs = table.assemble([Ranges(window_starts[kept], windows.lengths[kept])])
+        builder, room = InputsBuilder(tokenizer.vocabulary), self.settings.input.max_seq_len - 2
+        example_of, slots, num_long = list[int](), list[Int64s](), 0
+        for index in range(len(examples)):
+            tokens = table.encoding(index)
+            num_long += len(tokens) > room
+            # Every word has a token.
+            first_tokens = np.flatnonzero(np.diff(tokens.word_ids, prepend=-1))
+            for window in windows_of(len(tokens), room, self.settings.input.doc_stride):
+                own = first_tokens[slice(*np.searchsorted(first_tokens, (window.own_start, window.own_stop)))]
+                # A window inside one long word may have no word of its own.
+                if len(own):
+                    builder.add([tokens.ids[window.start : window.start + window.length]])
+                    example_of.append(index)
+                    slots.append(own - window.start + 1)
         return TaggingFeatures(
-            inputs=inputs,
-            input_offsets=np.arange(kept.sum() + 1),
-            unit_offsets=offsets_of(counts[kept]),
-            example_of=sentence_of[kept],
-            counts={"examples longer than an input": int((sentences.lengths > room).sum())},
-            slots=word_tokens - window_starts[kept][sample_of_word] + 1,
+            inputs=builder.inputs(),
+            input_offsets=np.arange(len(slots) + 1),
+            unit_offsets=offsets_of(np.array(list(map(len, slots)), np.int64)),
+            example_of=np.array(example_of, np.int64),
+            counts={"examples longer than an input": num_long},
+            slots=np.concatenate([np.zeros(0, np.int64), *slots]),
             tags=self._tag_indices(examples),
         )
 

@@ -1,10 +1,10 @@
-"""Tokenize the texts of a split, each distinct text once, and assemble inputs from ranges of their tokens.
+"""Tokenize the texts of a split, each distinct text once; and the windows in which long texts are read.
 
 A text that is longer than an input is read in windows. A token may be in several of them. It belongs to the window in
 which it has the most context, as in BERT's code for SQuAD: the window that maximizes
 min(tokens to its left, tokens to its right) + 0.01 * length; the first of equal ones.
 
-Shape letters: T tokens of all distinct texts; N inputs.
+Shape letters: T tokens of all distinct texts.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.system.arrays import Int32s, Int64s, offsets_of
 from reader.system.progress import progress
-from reader.tokenization.vocabulary import Vocabulary
-from tasks.kinds.features import Inputs, gather_ranges
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Encoding, Tokenizer
@@ -30,85 +27,38 @@ GROUP = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
-    """One range of tokens for each of N inputs: [start, start + length); both are int64 [N]."""
-
-    starts: Int64s
-    lengths: Int64s
-
-    def first(self, lengths: Int64s) -> Ranges:
-        """Return the first tokens of each range."""
-        return Ranges(self.starts, lengths)
-
-    def last(self, lengths: Int64s) -> Ranges:
-        """Return the last tokens of each range."""
-        return Ranges(self.starts + self.lengths - lengths, lengths)
-
-    def take(self, indices: Int64s) -> Ranges:
-        """Return the ranges with these indices."""
-        return Ranges(self.starts[indices], self.lengths[indices])
-
-
-def joined(parts: Sequence[Ranges]) -> Ranges:
-    """Return the ranges of several records, one after another."""
-    return Ranges(np.concatenate([part.starts for part in parts]), np.concatenate([part.lengths for part in parts]))
-
-
-@dataclass(frozen=True, eq=False)
 class TokenTable:
-    """The tokens of distinct texts.
+    """The tokens of some texts.
 
     Attributes:
-        ids: int32 [T + 2], the tokens of one text after another, then [CLS] and [SEP].
+        tokens: int32 [T], those of one distinct text after another.
         starts, ends: int32 [T], the characters of each token in its text (see Encoding); empty if not asked for.
         words: int32 [T], the index of the word of each token in its text; empty if not asked for.
         offsets: int64, where the tokens of each distinct text begin, and where the last ones end.
         rows: int64, the index of the distinct text of each text.
-        pad: ID of [PAD].
     """
 
-    ids: Int32s
+    tokens: Int32s
     starts: Int32s
     ends: Int32s
     words: Int32s
     offsets: Int64s
     rows: Int64s
-    pad: int
 
-    @property
-    def ranges(self) -> Ranges:
-        """The tokens of each text, in the order in which the texts were given."""
-        return Ranges(self.offsets[self.rows], self.offsets[self.rows + 1] - self.offsets[self.rows])
+    def _slice(self, text: int) -> slice:
+        row = self.rows[text]
+        return slice(self.offsets[row], self.offsets[row + 1])
+
+    def __getitem__(self, text: int) -> Int32s:
+        """Return the tokens of the text with this number, counted from 0 in the order in which they were given."""
+        return self.tokens[self._slice(text)]
 
     def encoding(self, text: int) -> Encoding:
-        """Return the tokens of a text with their characters, without words; `starts` and `ends` must have been kept."""
+        """Return the tokens of a text with what else was kept of them."""
         from reader.tokenization.tokenizer import Encoding  # it loads numba, which takes most of a second
 
-        row = self.rows[text]
-        part = slice(self.offsets[row], self.offsets[row + 1])
-        return Encoding(self.ids[part], self.starts[part], self.ends[part], self.words[:0])
-
-    def assemble(
-        self, first: Sequence[Ranges], second: Sequence[Ranges] = (), has_second: Int64s | None = None
-    ) -> Inputs:
-        """Return inputs [CLS] first [SEP], or [CLS] first [SEP] second [SEP].
-
-        Args:
-            first, second: the ranges that make up each segment, one after another; each has N ranges.
-            has_second: int64 [N], 1 for inputs with a second segment and otherwise 0; None means all or none, depending
-                on `second`.
-        """
-        count = len(first[0].starts)
-        if has_second is None:
-            has_second = np.full(count, int(len(second) > 0))
-        one, end = np.ones(count, np.int64), len(self.ids)
-        cls, sep = Ranges(np.full(count, end - 2), one), Ranges(np.full(count, end - 1), one)
-        columns = [cls, *first, sep, *second, sep.first(has_second)]
-        starts = np.stack([column.starts for column in columns], axis=1)
-        lengths = np.stack([column.lengths for column in columns], axis=1)
-        seconds = lengths[:, : len(first) + 2].sum(1).astype(np.int32)
-        tokens = gather_ranges(self.ids, starts.ravel(), lengths.ravel())
-        return Inputs(tokens, offsets_of(lengths.sum(1)), seconds, self.pad)
+        part = self._slice(text)
+        return Encoding(self.tokens[part], self.starts[part], self.ends[part], self.words[part])
 
 
 def tokenize_texts(tokenizer: Tokenizer, texts: Iterable[str], with_spans: bool = False) -> TokenTable:
@@ -121,65 +71,47 @@ def tokenize_texts(tokenizer: Tokenizer, texts: Iterable[str], with_spans: bool 
     rows = np.array([index.setdefault(text, len(index)) for text in texts], np.int64)
     distinct = list(index)
     groups = (tokenizer.encode_batch(distinct[i : i + GROUP]) for i in range(0, len(distinct), GROUP))
-    return _table(groups, rows, tokenizer.vocabulary, with_spans, with_words=False)
+    return _table(groups, rows, with_spans, with_words=False)
 
 
 def tokenize_sentences(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> TokenTable:
     """Return the tokens of sentences that are split into words (see Tokenizer.encode_words_batch), with their words."""
     groups = (tokenizer.encode_words_batch(sentences[i : i + GROUP]) for i in range(0, len(sentences), GROUP))
-    return _table(groups, np.arange(len(sentences)), tokenizer.vocabulary, with_spans=False, with_words=True)
+    return _table(groups, np.arange(len(sentences)), with_spans=False, with_words=True)
 
 
-def _table(
-    groups: Iterable[list[Encoding]], rows: Int64s, vocabulary: Vocabulary, with_spans: bool, with_words: bool
-) -> TokenTable:
-    ids, starts, ends, words, lengths = ([] for _ in range(5))  # type: ignore[var-annotated]
+def _table(groups: Iterable[list[Encoding]], rows: Int64s, with_spans: bool, with_words: bool) -> TokenTable:
+    kept = {"ids": True, "starts": with_spans, "ends": with_spans, "word_ids": with_words}
+    columns: dict[str, list[Int32s]] = {name: [np.zeros(0, np.int32)] for name in kept}
+    lengths: list[int] = []
     with progress("splitting texts into tokens", rows.max(initial=-1) + 1, " texts") as bar:
         for group in groups:
             lengths += map(len, group)
-            ids.append(_joined([encoding.ids for encoding in group]))
-            starts.append(_joined([encoding.starts for encoding in group if with_spans]))
-            ends.append(_joined([encoding.ends for encoding in group if with_spans]))
-            words.append(_joined([encoding.word_ids for encoding in group if with_words]))
+            for name in (name for name, is_kept in kept.items() if is_kept):
+                columns[name].append(np.concatenate([getattr(encoding, name) for encoding in group]))
             bar.update(len(group))
-    special = np.array([vocabulary.cls, vocabulary.sep], np.int32)
-    return TokenTable(
-        ids=_joined([*ids, special]),
-        starts=_joined(starts),
-        ends=_joined(ends),
-        words=_joined(words),
-        offsets=offsets_of(np.array(lengths, np.int64)),
-        rows=rows,
-        pad=vocabulary.pad,
-    )
-
-
-def _joined(arrays: Sequence[Int32s]) -> Int32s:
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
+    tokens, starts, ends, words = map(np.concatenate, columns.values())
+    return TokenTable(tokens, starts, ends, words, offsets_of(np.array(lengths, np.int64)), rows)
 
 
 LENGTH_WEIGHT = 0.01
 
 
-class Windows(NamedTuple):
-    """Windows of one text or of several; all arrays are int64 and have one number for each window.
+class Window(NamedTuple):
+    """A window of a text, in numbers of tokens.
 
-    starts, lengths: the tokens [start, start + length) of the text; own_starts, own_stops: the tokens that belong to
-    the window, numbered in the text: [own_start, own_stop).
+    start, length: it has the tokens [start, start + length) of the text; own_start, own_stop: the tokens
+    [own_start, own_stop) of the text belong to it.
     """
 
-    starts: Int64s
-    lengths: Int64s
-    own_starts: Int64s
-    own_stops: Int64s
-
-    def take(self, which: npt.NDArray[np.bool_] | slice) -> Windows:
-        """Return the windows that an index of the arrays selects."""
-        return Windows(*(numbers[which] for numbers in self))
+    start: int
+    length: int
+    own_start: int
+    own_stop: int
 
 
 @lru_cache(maxsize=4096)
-def windows_of(num_tokens: int, room: int, stride: int) -> Windows:
+def windows_of(num_tokens: int, room: int, stride: int) -> tuple[Window, ...]:
     """Return the windows of a text of `num_tokens` tokens, at least one, each of at most `room` > 0 tokens.
 
     The beginnings of two windows are `stride` > 0 tokens apart, or less, so that no token is left out.
@@ -199,17 +131,5 @@ def windows_of(num_tokens: int, room: int, stride: int) -> Windows:
     best = np.where(right >= 0, context, np.iinfo(np.int64).min).argmax(1)
     owners = near[np.arange(num_tokens), best]
     # The owners are in ascending order, so each window owns consecutive tokens.
-    return Windows(
-        starts,
-        lengths,
-        np.searchsorted(owners, np.arange(count), "left"),
-        np.searchsorted(owners, np.arange(count), "right"),
-    )
-
-
-def windows_of_texts(num_tokens: Int64s, rooms: Int64s, stride: int) -> tuple[Int64s, Windows]:
-    """Return the windows of several texts, in their order; and int64, the index of the text of each window."""
-    found = [windows_of(*sizes, stride) for sizes in zip(num_tokens.tolist(), rooms.tolist(), strict=True)]
-    text_of = np.repeat(np.arange(len(found)), [len(windows.starts) for windows in found])
-    nothing = np.zeros((len(Windows._fields), 0), np.int64)
-    return text_of, Windows(*np.concatenate([nothing, *map(np.stack, found)], axis=1))
+    own_starts, own_stops = (np.searchsorted(owners, np.arange(count), side) for side in ("left", "right"))
+    return tuple(map(Window, *(numbers.tolist() for numbers in (starts, lengths, own_starts, own_stops))))

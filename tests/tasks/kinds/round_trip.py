@@ -34,7 +34,7 @@ def gold_scores(features: SpanFeatures, examples: Sequence[SpanExample]) -> np.n
             scores[unit] = 1
             continue
         first, stop = answer_tokens(examples[index], features.context(index))
-        start, length = features.windows.starts[sample], features.windows.lengths[sample]
+        start, length, _, _ = features.windows[sample]
         for column, token in ((0, first), (1, stop - 1)):
             if start <= token < start + length:
                 scores[unit + 1 + token - start, column] = 1
@@ -69,9 +69,8 @@ def _reason(kind: Span, features: SpanFeatures, index: int, span: CharSpan | Non
         if gold != gold.strip():
             return "white space at its edges"
         return "does not begin and end at the edges of tokens"
-    windows = features.windows
     for sample in np.flatnonzero(features.example_of == index):
-        owns_start = windows.own_starts[sample] <= first < windows.own_stops[sample]
-        if owns_start and stop > windows.starts[sample] + windows.lengths[sample]:
+        window = features.windows[sample]
+        if window.own_start <= first < window.own_stop and stop > window.start + window.length:
             return "ends outside its window"
     return "other"

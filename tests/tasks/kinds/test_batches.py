@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.kinds import features as features_module
 from tasks.kinds.catalog import KINDS, kind_of
-from tasks.kinds.features import gather_ranges
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
@@ -47,11 +45,3 @@ def test_batches_have_the_names_shapes_and_dtypes_of_the_fields(name: str) -> No
                 assert sizes.setdefault(letter, size) == size, key
         if "S" in sizes:
             assert sizes["S"] == len(samples)
-
-
-def test_ranges_are_gathered_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(features_module, "GATHERED_RANGES", 2)
-    values = np.arange(20, dtype=np.int32)
-    starts, lengths = np.array([5, 0, 7, 19, 3]), np.array([2, 0, 3, 1, 2])
-    assert gather_ranges(values, starts, lengths).tolist() == [5, 6, 7, 8, 9, 19, 3, 4]
-    assert gather_ranges(values, starts[:0], lengths[:0]).tolist() == []

@@ -5,9 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from fractions import Fraction
 
-import numpy as np
-
-from tasks.kinds.tokens import windows_of, windows_of_texts
+from tasks.kinds.tokens import windows_of
 
 
 def reference_windows(num_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
@@ -37,12 +35,10 @@ def test_windows_are_those_of_bert_and_every_token_belongs_to_exactly_one() -> N
             for stride in (1, 2, 3, 5, 9, 128):
                 windows = windows_of(num_tokens, room, stride)
                 expected = reference_windows(num_tokens, room, stride)
-                assert list(zip(windows.starts.tolist(), windows.lengths.tolist(), strict=True)) == expected
+                assert [window[:2] for window in windows] == expected
                 owners = [reference_owner(token, expected) for token in range(num_tokens)]
                 found = [
-                    index
-                    for index, (start, stop) in enumerate(zip(windows.own_starts, windows.own_stops, strict=True))
-                    for _ in range(start, stop)
+                    index for index, window in enumerate(windows) for _ in range(window.own_start, window.own_stop)
                 ]
                 assert found == owners
 
@@ -53,10 +49,3 @@ def test_the_memory_for_a_long_text_does_not_grow_with_the_square_of_its_length(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50e6  # windows x tokens are 50 million numbers, of 8 bytes
-
-
-def test_windows_of_several_texts_follow_each_other() -> None:
-    text_of, windows = windows_of_texts(np.array([3, 9, 0]), np.array([5, 4, 5]), 3)
-    assert text_of.tolist() == [0, 1, 1, 1, 2]
-    assert windows.starts.tolist() == [0, 0, 3, 6, 0]
-    assert windows.lengths.tolist() == [3, 4, 4, 3, 0]
