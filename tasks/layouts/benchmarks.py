@@ -1,4 +1,4 @@
-"""JSON files of benchmarks in a form of their own: SQuAD (also CMRC 2018, DRCD, DuReader-robust), DuReader and CLUE."""
+"""JSON files of benchmarks in a form of their own: SQuAD (also CMRC 2018, DRCD, DuReader), and those of CLUE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from reader.errors import InputError
 from tasks.layouts.lines import ObjectLines, json_objects, read_json
-from tasks.layouts.rows import AnyRow, BadRow, CharSpan, OmittedError, Place, Row, RowError, Wanted, locate
+from tasks.layouts.rows import FORM_ERRORS, AnyRow, BadRow, CharSpan, Place, Row, RowError, Wanted, locate, row_of
 
 CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}
 
@@ -69,43 +69,6 @@ def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labell
     return Row(place, {"context": paragraph.get("context"), **({"answers": []} if labelled else {}), **values})
 
 
-@dataclass(frozen=True)
-class DuReaderDocuments(ObjectLines):
-    """The preprocessed files of DuReader 2.0: a question with several documents in each line.
-
-    Objects have `question_id`, `question`, `documents`, `answer_docs` and `answer_spans`. A document has
-    `segmented_paragraphs` and `most_related_para`; a span is a pair of token numbers, both inclusive, in that
-    paragraph. For each question, only the paragraph with the annotated span is read (the single-document form). The
-    context is this paragraph without the spaces between its tokens.
-    """
-
-    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
-        """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
-        try:
-            return _single_document(record, wanted.labelled)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            reason = f"not an object of DuReader's preprocessed files: {type(error).__name__} {error}"
-            raise RowError(reason) from error
-
-
-def _single_document(record: Mapping[str, Any], labelled: bool) -> Mapping[str, Any]:
-    values = {"id": str(record["question_id"]), "question": record["question"]}
-    if not labelled:
-        return {**values, "context": "".join(_tokens(record["documents"][0]))}
-    if not record.get("answer_spans") or not record.get("answer_docs"):
-        raise OmittedError("no annotated span")
-    tokens = _tokens(record["documents"][record["answer_docs"][0]])
-    first, last = record["answer_spans"][0]
-    if not 0 <= first <= last < len(tokens):
-        raise RowError(f"the span [{first}, {last}] is outside of the paragraph's {len(tokens)} tokens")
-    answer = {"text": "".join(tokens[first : last + 1]), "answer_start": len("".join(tokens[:first]))}
-    return {**values, "context": "".join(tokens), "answers": [answer]}
-
-
-def _tokens(document: Mapping[str, Any]) -> list[str]:
-    return [str(token) for token in document["segmented_paragraphs"][document["most_related_para"]]]
-
-
 # The marks of CLUEWSC's spans.
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
 TAG = re.compile(r"#idiom\d+#")
@@ -120,9 +83,7 @@ class Cluener(ObjectLines):
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the text and its entities."""
-        if "text" not in record:
-            raise RowError("no 'text'")
-        values = {key: record[key] for key in ("text", "id") if key in record}
+        values = {"text": record["text"], **({"id": record["id"]} if "id" in record else {})}
         return {**values, "entities": entities_in(record.get("label"))} if wanted.labelled else values
 
 
@@ -135,7 +96,7 @@ def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
             for surface, spans in surfaces.items()
             for first, last in spans
         ]
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+    except FORM_ERRORS as error:
         raise RowError("'label' is not of the form {type: {text: [[first, last], ...]}}") from error
 
 
@@ -150,16 +111,12 @@ class CluewscMarked(ObjectLines):
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the text with marked spans."""
-        text, target = record.get("text"), record.get("target")
-        if not isinstance(text, str) or not isinstance(target, dict):
-            raise RowError("no 'text' or no 'target'")
+        text, target = record["text"], record["target"]
         insertions: list[tuple[int, int, str]] = []
         for order, (name, (before, after)) in enumerate(MARKS.items()):
-            surface, index = target.get(f"{name}_text"), target.get(f"{name}_index")
-            if not isinstance(surface, str) or not surface or not isinstance(index, int):
-                raise RowError(f"no {name}_text or no {name}_index in 'target'")
-            start = locate(surface, text, index)
-            if start is None:
+            surface = target[f"{name}_text"]
+            start = locate(surface, text, target[f"{name}_index"])
+            if start is None or not surface:
                 raise RowError(f"{name}_text {surface!r} is not in the text")
             insertions += [(start, order, before), (start + len(surface), -order, after)]
         for position, _, mark in sorted(insertions, reverse=True):
@@ -187,28 +144,26 @@ class C3:
 
 
 def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> Iterator[AnyRow]:
-    if not (
-        isinstance(document, list)
-        and len(document) == 3
-        and all(isinstance(part, list) for part in document[:2])
-        and all(isinstance(line, str) for line in document[0])
-    ):
+    is_whole = isinstance(document, list) and [isinstance(part, list) for part in document] == [True, True, False]
+    if not (is_whole and all(isinstance(line, str) for line in document[0])):
         yield BadRow(Place(path, part=f"document {number}"), "expected [lines, questions, id]")
         return
     lines, questions, document_id = document
-    keys = {"question": "question", "choice": "options", **({"answer": "answer"} if labelled else {})}
     for index, question in enumerate(questions):
         place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
-        missing = next((key for key in keys if not isinstance(question, dict) or key not in question), None)
-        if missing is not None:
-            yield BadRow(place, f"no {missing!r}")
-            continue
         # The IDs of documents repeat between the dialogues (d) and the other texts (m).
-        row_id = question.get("id", f"{path.stem}/{document_id}-{index}")
-        values = {name: question[key] for key, name in keys.items()}
-        if labelled and isinstance(values["options"], list) and values["answer"] in values["options"]:
-            values["answer"] = values["options"].index(values["answer"])  # the first of equal options; there are a few
-        yield Row(place, {"id": str(row_id), "context": "\n".join(lines), **values})
+        default_id = f"{path.stem}/{document_id}-{index}"
+        yield row_of(place, _question, question, "\n".join(lines), default_id, labelled)
+
+
+def _question(question: Mapping[str, Any], context: str, default_id: str, labelled: bool) -> Mapping[str, Any]:
+    options = question["choice"]
+    values = {"context": context, "question": question["question"], "options": options}
+    if labelled:
+        # The first of equal options; there are a few.
+        answer = question["answer"]
+        values["answer"] = options.index(answer) if answer in options else answer
+    return {"id": str(question.get("id", default_id)), **values}
 
 
 @dataclass(frozen=True)

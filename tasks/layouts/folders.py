@@ -10,7 +10,7 @@ from typing import Any
 
 from reader.errors import InputError
 from tasks.layouts.lines import UnreadableError, read_json, read_text
-from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Place, Row, Wanted, cleaned
+from tasks.layouts.rows import FORM_ERRORS, AnyRow, BadRow, Cleaner, Place, Row, Wanted, cleaned
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,17 @@ class Race:
 
 
 def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
+    keys = ("questions", "options", *(["answers"] if labelled else []))
     try:
         record = read_json(path)
+        questions = list(zip(*(record[key] for key in keys), strict=True))
     except UnreadableError as error:
         yield error.row
         return
-    keys = ("questions", "options", *(["answers"] if labelled else []))
-    lists = [record.get(key) if isinstance(record, dict) else None for key in keys]
-    sizes = {len(values) if isinstance(values, list) else -1 for values in lists}
-    if len(sizes) != 1 or -1 in sizes:
+    except (KeyError, *FORM_ERRORS):
         yield BadRow(Place(path), f"expected an object with the lists {', '.join(keys)}, equally long")
         return
-    for number, values in enumerate(zip(*lists, strict=True)):
+    for number, values in enumerate(questions):
         place = Place(path, part=f"question {number + 1}")
         row: dict[str, Any] = dict(zip(("question", "options", "answer"), values, strict=False))
         letter = row.get("answer", "A")

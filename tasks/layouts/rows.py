@@ -100,6 +100,10 @@ ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 
 
+# What code raises that takes values out of JSON of another form.
+FORM_ERRORS = (AttributeError, IndexError, OverflowError, TypeError, ValueError)
+
+
 def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow | OmittedRow:
     """Return make(*arguments), or a BadRow or OmittedRow at `place` if it raises RowError or OmittedError."""
     try:
@@ -110,13 +114,26 @@ def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | B
         return OmittedRow(place, str(error))
 
 
+def row_of(place: Place, values: Callable[..., Mapping[str, Any]], *arguments: Any) -> AnyRow:
+    """Return the row at a place. `values` returns its values, or raises RowError or OmittedError.
+
+    A key or a form that `values` expects, and that is not there, makes a bad row.
+    """
+    try:
+        found = made(place, values, *arguments)
+    except KeyError as error:
+        return BadRow(place, f"no {error}")
+    except FORM_ERRORS as error:
+        return BadRow(place, f"not in the form of this layout: {error}")
+    return found if isinstance(found, (BadRow, OmittedRow)) else Row(place, found)
+
+
 def rows_of(
     items: Iterable[tuple[Place, ItemT | BadRow]], values: Callable[[ItemT], Mapping[str, Any]]
 ) -> Iterator[AnyRow]:
-    """Yield a row for each item of a file; `values` returns its values, or raises RowError or OmittedError."""
+    """Yield a row for each item of a file, as `row_of` does."""
     for place, item in items:
-        found = item if isinstance(item, BadRow) else made(place, values, item)
-        yield found if isinstance(found, (BadRow, OmittedRow)) else Row(place, found)
+        yield item if isinstance(item, BadRow) else row_of(place, values, item)
 
 
 class Layout(Protocol):

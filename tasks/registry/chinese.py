@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from tasks.kinds.task import Split, Task, files
-from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Squad
+from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, Squad
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Tsv
@@ -25,7 +25,7 @@ PAIRS = {"text_a": "text_a", "text_b": "text_b", "label": "label"}
 TSV_FILES = {name: files(f"{name}.tsv") for name in ("train", "dev", "test")}
 
 classification = partial(Task, language="zh", kind="classification", metric="accuracy")
-# Upstream's task package has DuReader in SQuAD's format; DuReader's own preprocessed files hold the same spans.
+# Upstream's task package has DuReader in SQuAD's format.
 span = partial(Task, language="zh", kind="span", layout=Squad())
 
 CHINESE = (
@@ -93,12 +93,8 @@ CHINESE = (
         name="dureader",
         title="DuReader, single document",
         metric="dureader_robust",
-        splits={
-            name: files(f"{name}.json")
-            | files((f"{folder}/search.{name}.json", f"{folder}/zhidao.{name}.json"), layout=DuReaderDocuments())
-            for name, folder in (("train", "trainset"), ("dev", "devset"))
-        },
-        folders=("dureader", "preprocessed", "dureader/preprocessed"),
+        splits={name: files(f"{name}.json") for name in ("train", "dev")},
+        folders=("dureader",),
     ),
     Task(
         name="msra_ner",

@@ -1,4 +1,4 @@
-"""SQuAD's JSON, DuReader's preprocessed files, RACE's articles; CLUENER, CLUEWSC2020, C3 and ChID."""
+"""SQuAD's JSON, RACE's articles; CLUENER, CLUEWSC2020, C3 and ChID."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Squad
+from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, Squad
 from tasks.layouts.folders import Race
-from tasks.layouts.rows import BadRow, OmittedRow, Row
+from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
 
 ANSWER = {"text": "b", "answer_start": 2, "id": "1"}
@@ -83,33 +83,6 @@ def test_other_json_is_refused(tmp_path: Path, value: Any) -> None:
         read(Squad(), write_json(tmp_path / "t.json", value))
     with pytest.raises(InputError, match=r"c\.json:2: not JSON"):
         read(Squad(), write(tmp_path / "c.json", '{"data":\n[{"paragraphs": [{'))
-
-
-def dureader(**fields: Any) -> dict[str, Any]:
-    documents = [
-        {"segmented_paragraphs": [["first", "one"]], "most_related_para": 0},
-        {"segmented_paragraphs": [["no"], ["上海", "迪士尼", "可以", "带"]], "most_related_para": 1},
-    ]
-    return {"question_id": 7, "question": "?", "documents": documents, **fields}
-
-
-def test_dureaders_answer_is_a_span_of_one_document(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "t.json", dureader(answer_docs=[1], answer_spans=[[1, 2]]))
-    [row] = values(DuReaderDocuments(), path)
-    assert row["context"] == "上海迪士尼可以带"
-    [answer] = row["answers"]
-    assert answer == {"text": "迪士尼可以", "answer_start": 2}
-    assert row["context"][answer["answer_start"] :].startswith(answer["text"])
-    [test_row] = values(DuReaderDocuments(), path, labelled=False)
-    assert test_row == {"id": "7", "question": "?", "context": "firstone"}
-
-
-def test_dureaders_questions_without_span_are_omitted_and_broken_ones_bad(tmp_path: Path) -> None:
-    answers = [([], []), ([1], [[1, 4]]), ([9], [[1, 4]])]
-    lines = [dureader(answer_docs=docs, answer_spans=spans) for docs, spans in answers]
-    omitted, *bad = read(DuReaderDocuments(), write_lines(tmp_path / "t.json", *lines, {"question_id": 1}))
-    assert isinstance(omitted, OmittedRow)
-    assert [isinstance(row, BadRow) for row in bad] == [True] * 3
 
 
 ARTICLE = {
@@ -190,7 +163,7 @@ def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:
     )
     del no_index["target"]["span2_index"], no_label["label"]
     bad = read(CluewscMarked(), write_lines(tmp_path / "t", missing, no_index, {"text": "x"}))
-    keys = ("span1_text", "span2_text", "'text'")
+    keys = ("span1_text", "'span2_index'", "'target'")
     assert [key in row.reason for key, row in zip(keys, bad, strict=True) if isinstance(row, BadRow)] == [True] * 3
     unlabelled = values(CluewscMarked(), write_lines(tmp_path / "u", no_label | {"id": 4}), labelled=False)
     assert unlabelled == [{"text_a": "[他]_说_", "id": 4}]
