@@ -30,7 +30,8 @@ from tasks.kinds.features import Features
 from tasks.kinds.task import Task
 from tasks.layouts.lines import parse_json
 from tasks.layouts.rows import Place
-from tasks.registry.task_file import find_task, settings_of
+from tasks.registry import find_task
+from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.finetuned import LoadedModel, load_finetuned
 from tasks.training.prepare import output_folder

@@ -27,8 +27,7 @@ from tasks.files.official import (
     with_labels,
 )
 from tasks.kinds.task import TRAIN, Task
-from tasks.registry import TASKS
-from tasks.registry.task_file import find_task
+from tasks.registry import TASKS, find_task
 
 
 def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:

@@ -31,7 +31,8 @@ from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
 from tasks.metrics.catalog import METRICS
-from tasks.registry.task_file import find_task, settings_of
+from tasks.registry import find_task
+from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import equal_predictions
 from tasks.training.prepare import CURVES, MADE_FROM, Finetuning, output_folder, prepare

@@ -27,7 +27,7 @@ from tasks.kinds.catalog import checked, kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.layouts.lines import read_json
 from tasks.metrics.catalog import METRICS
-from tasks.registry.task_file import find_task
+from tasks.registry import find_task
 
 
 def read_probabilities(path: Path) -> dict[str, float]:

@@ -33,12 +33,13 @@ from tasks.kinds.task import Task
 from tasks.layouts.lines import JsonLines, read_json
 from tasks.layouts.rows import Layout, OmittedError, Place, Role, Row, RowError, Wanted
 from tasks.layouts.tables import Conll, Tsv
-from tasks.registry.chinese import TEST_1_0
 
 NA_PROB = "na_prob.json"
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}
 DIAGNOSTIC = "diagnostic"
+# The old test files of the sets for which CLUE 1.1 has new ones.
+TEST_1_0 = "test1.0"
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,27 @@
-"""The registry of tasks, by name."""
+"""The registry of tasks, by name: the rows of conf/registry, which are written like tasks of one's own (task_file.py).
+
+They have further keys: `folders`, `submission` and `submission_name` of Task; and in place of `files`, `sources`, those
+of each split in order of preference. A source is a file; a list of files that are read together; or a map with `files`
+and the keys of another layout.
+"""
 
 from __future__ import annotations
 
-from reader.errors import InputError, similar
-from tasks.kinds.catalog import checked
-from tasks.kinds.task import Task
-from tasks.registry.chinese import CHINESE, CLUE
-from tasks.registry.english import ENGLISH, GLUE
+from pathlib import Path
 
-TASKS: dict[str, Task] = {task.name: checked(task) for task in (*GLUE, *ENGLISH, *CHINESE, *CLUE)}
+from reader.errors import InputError, similar
+from reader.system.installation import CONF, is_settings_file
+from reader.system.untrusted_text import read_yaml
+from tasks.kinds.task import Task
+from tasks.registry.task_file import SOURCES, read_task_file, task_of
+
+FILES = ("glue", "english", "chinese", "clue")
+FURTHER_KEYS = (SOURCES, "folders", "submission", "submission_name")
+TASKS: dict[str, Task] = {
+    name: task_of(row, name, FURTHER_KEYS)
+    for file in FILES
+    for name, row in read_yaml(CONF / "registry" / f"{file}.yaml").items()
+}
 
 
 def task_named(name: str) -> Task:
@@ -16,3 +29,11 @@ def task_named(name: str) -> Task:
     if name not in TASKS:
         raise InputError(f"no task {name!r}{similar(name, TASKS)} (the tasks: {', '.join(TASKS)})")
     return TASKS[name]
+
+
+def find_task(name: str) -> Task:
+    """Return a task of the registry by its name, or a custom task by the path of its .yaml file.
+
+    Raises InputError for an unknown name, and as `read_task_file` does.
+    """
+    return read_task_file(Path(name)) if is_settings_file(name) else task_named(name)

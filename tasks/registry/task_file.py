@@ -31,9 +31,9 @@ from tasks.layouts.folders import Race, TextFolders
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Conll, Csv, Tsv
-from tasks.registry import task_named
 
 CONFIG = "--config"
+SOURCES = "sources"
 # Layouts by name. The kinds of tasks say which of them hold their values.
 LAYOUTS: dict[str, type] = {
     "tsv": Tsv,
@@ -58,14 +58,6 @@ FIELDS = (
 )
 
 
-def find_task(name: str) -> Task:
-    """Return a task of the registry by its name, or a custom task by the path of its .yaml file.
-
-    Raises InputError for an unknown name, and as `read_task_file` does.
-    """
-    return read_task_file(Path(name)) if is_settings_file(name) else task_named(name)
-
-
 def settings_of(task: str) -> list[str]:
     """Return the options of fine-tuning that select a task and its settings: conf/tasks/NAME.yaml, or a YAML file.
 
@@ -87,19 +79,22 @@ def read_task_file(path: Path) -> Task:
     """
     tree = read_yaml(path)
     with located(path):
-        return _task(tree, path.stem)
+        return task_of(tree, path.stem)
 
 
-def _task(tree: dict[str, Any], default_name: str) -> Task:
+def task_of(tree: dict[str, Any], default_name: str, further: Collection[str] = ()) -> Task:
+    """Return the task that the keys of a YAML file describe; raises InputError that names the key.
+
+    `further` are keys that only the registry has (see registry/__init__.py), SOURCES in place of `files` among them.
+    """
     kind = KINDS[_one_of(tree, "kind", KINDS)]
     language = _one_of(tree, "language", LANGUAGES)
     layout_name = _one_of(tree, "layout", LAYOUTS)
-    layout_type = LAYOUTS[layout_name]
     if layout_name not in kind.layouts:
         kinds = [each.name for each in KINDS.values() if layout_name in each.layouts]
         raise InputError(f"layout: {layout_name} holds {', '.join(kinds)}, not {kind.name}")
-    options = {field.name: field for field in dataclasses.fields(layout_type)}
-    known = {*TASK_KEYS, *FIELDS, *options}
+    options = {field.name: field for field in dataclasses.fields(LAYOUTS[layout_name])}
+    known = {*TASK_KEYS, *FIELDS, *options, *further}
     for key in tree:
         if key not in known:
             raise InputError(f"unknown key {key}{similar(key, known)} (the layout is {layout_name})")
@@ -108,10 +103,10 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
             raise InputError(f"{name}: is missing; the layout {layout_name} needs it")
     if isinstance(aliases := tree.get("label_aliases"), list):
         tree = {**tree, "label_aliases": dict(enumerate(aliases))}
-    given = _values(layout_type, tree, options)
+    layout = _layout(tree)
     if "columns" in options:
-        _check_roles(kind, given["columns"])
-    fields = _values(Task, tree, FIELDS)
+        _check_roles(kind, layout.columns)
+    fields = _values(Task, tree, (*FIELDS, *(key for key in further if key != SOURCES)))
     for name in fields:
         kinds = [each.name for each in KINDS.values() if name in each.task_fields]
         if kinds and kind.name not in kinds:
@@ -120,8 +115,25 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
         raise InputError("metric: is missing")
     name = _value(tree.get("name", default_name), str, "name")
     fields = {"name": name, "title": name, "metric": _value(tree["metric"], str, "metric"), **fields}
-    splits = _splits(tree.get("files"), _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled"))
-    return checked(Task(kind=kind.name, language=language, layout=layout_type(**given), splits=splits, **fields))
+    unlabelled = _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled")
+    if SOURCES in further:
+        found = {split: tuple(map(_source, sources)) for split, sources in tree[SOURCES].items()}
+        splits = {split: Split(sources, labelled=split not in unlabelled) for split, sources in found.items()}
+    else:
+        splits = _splits(tree.get("files"), unlabelled)
+    return checked(Task(kind=kind.name, language=language, layout=layout, splits=splits, **fields))
+
+
+def _layout(tree: dict[str, Any]) -> Any:
+    """Return the layout that the keys of a tree describe."""
+    layout_type = LAYOUTS[tree["layout"]]
+    return layout_type(**_values(layout_type, tree, [field.name for field in dataclasses.fields(layout_type)]))
+
+
+def _source(value: Any) -> Source:
+    """Return a source of the registry: a file, a list of files, or a map with `files` and the keys of a layout."""
+    files, layout = (value["files"], _layout(value)) if isinstance(value, dict) else (value, None)
+    return Source((files,) if isinstance(files, str) else tuple(files), layout)
 
 
 def _check_roles(kind: type[Kind[Any, Any]], columns: Columns) -> None:

@@ -18,8 +18,7 @@ from reader.system.installation import CONF, is_settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder
 from tasks.kinds.task import TRAIN
-from tasks.registry import task_named
-from tasks.registry.task_file import find_task
+from tasks.registry import find_task, task_named
 from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, plan_pretrainings, read_grid
 from tasks.sweeps.table import published_columns
 

@@ -24,7 +24,8 @@ from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from reader.system.untrusted_text import json_value, limited_text, read_yaml
 from tasks.metrics.catalog import METRICS
-from tasks.registry.task_file import find_task, settings_of
+from tasks.registry import find_task
+from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import MADE_FROM, check_settings, data_identity, model_identity, prepare
 

@@ -29,7 +29,7 @@ from tasks.kinds.features import Features
 from tasks.kinds.task import TRAIN, Task
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
-from tasks.registry.task_file import find_task
+from tasks.registry import find_task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 

@@ -32,7 +32,7 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.official import VARIABLE, OnBadRow, data_folder, digest_of_files, find_files, with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
-from tasks.registry.task_file import find_task
+from tasks.registry import find_task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (

@@ -1,6 +1,6 @@
 """Acceptance: every task of the registry reads its official files without losing a row.
 
-It runs if the environment variable TASK_DATA names a folder with the files, laid out as tasks/registry/ expects. The
+It runs if the environment variable TASK_DATA names a folder with the files, laid out as conf/registry expects. The
 expected counts are those of the data set that the project was developed with, of which most files are slices.
 """
 

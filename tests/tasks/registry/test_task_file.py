@@ -17,8 +17,8 @@ from tasks.kinds.task import Source, Split, Task
 from tasks.layouts.lines import read_lines
 from tasks.layouts.rows import AnyRow, Row, Wanted
 from tasks.layouts.tables import Conll, Tsv
-from tasks.registry import TASKS
-from tasks.registry.task_file import LAYOUTS, find_task, read_task_file
+from tasks.registry import TASKS, find_task
+from tasks.registry.task_file import LAYOUTS, read_task_file
 from tests.support.task_files import load, write
 
 REVIEWS = """

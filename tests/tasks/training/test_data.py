@@ -18,7 +18,7 @@ from tasks.kinds.sentences import Classification, SentenceExample
 from tasks.kinds.tagging import Tagging, TaggingExample, span_labels
 from tasks.layouts.rows import BadRow, Place
 from tasks.metrics.entities import Entity
-from tasks.registry.task_file import find_task
+from tasks.registry import find_task
 from tasks.training.data import (
     SplitData,
     distinct_values,
