@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from tasks.kinds.task import Task
 from tasks.kinds.tokens import TokenTable, Window, tokenize_texts, windows_of
 from tasks.layouts.rows import ID, Role
 from tasks.metrics.answers import squad_v2
-from tasks.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Encoding, Tokenizer
@@ -228,12 +227,11 @@ class Span(Kind[SpanExample, SpanFeatures]):
         for detail, na_score in zip(details, na_scores, strict=True):
             detail["na_score"] = na_score
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
-        predictions = replace(self.predictions(examples, answers, details), null_threshold=threshold)
-        if "na_prob" not in METRICS[self.task.metric].options:
-            return predictions
-        # The metric applies the threshold itself, and also finds the best one.
+        # The metric of all such tasks, squad_v2, applies the threshold itself, and also finds the best one.
         options = {"na_prob": self.keyed(na_scores, examples), "threshold": threshold}
-        return replace(predictions, for_metric=self.keyed(texts, examples), options=options)
+        return Predictions(
+            self.task, examples, answers, details, self.keyed(texts, examples), options, null_threshold=threshold
+        )
 
     def _best_threshold(self, texts: list[str], na_scores: list[float], examples: Sequence[SpanExample]) -> float:
         """Return the threshold with the best F1: the official one, or one below all scores if that is better.

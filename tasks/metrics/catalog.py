@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from reader.errors import first_line
 from tasks.metrics.answers import cmrc2018, dureader_robust, squad_v1, squad_v2
 from tasks.metrics.entities import cluener, conlleval
 from tasks.metrics.labels_and_scores import (
@@ -43,7 +44,6 @@ class Metric:
     Attributes:
         function: (gold, predictions, **options) -> scores by name. Raises InputError for what it cannot score.
         kind: the types of `gold` and `predictions`.
-        description: what is computed, and the tasks that use it.
         main: name of the score that chooses checkpoints.
         unit: unit of the scores, as the official scorer prints them. Counts have no unit.
         direction: whether a larger ("max") or a smaller ("min") main score is better.
@@ -54,7 +54,6 @@ class Metric:
 
     function: Callable[..., Scores]
     kind: ValueTypes
-    description: str
     main: str
     unit: Literal["fraction", "percent", "none"] = "fraction"
     direction: Literal["max", "min"] = "max"
@@ -72,6 +71,11 @@ class Metric:
         """The names of the scores that papers report."""
         return self.reported or (self.main,)
 
+    @property
+    def description(self) -> str:
+        """What is computed: the first line of the function's docstring."""
+        return first_line(self.function.__doc__).removeprefix("Return ")
+
     def __call__(self, gold: Any, predictions: Any, **options: Any) -> Scores:
         """Return the scores of some predictions."""
         return self.function(gold, predictions, **options)
@@ -80,70 +84,20 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric(accuracy, "labels", "accuracy (most tasks of classification)", main="accuracy"),
-        Metric(
-            accuracy_f1,
-            "labels",
-            "accuracy, and F1 of class 1 (MRPC, QQP)",
-            main="accuracy",
-            labels=("0", "1"),
-            reported=("accuracy", "f1"),
-        ),
-        Metric(macro_f1, "labels", "mean of F1 over the labels, and accuracy", main="macro_f1"),
-        Metric(
-            multi_label_f1,
-            "label_sets",
-            "F1 of the labels of all texts together (micro), and mean of F1 over the labels (macro)",
-            main="micro_f1",
-            options=("labels",),
-            reported=("micro_f1", "macro_f1"),
-        ),
-        Metric(matthews, "labels", "Matthews correlation, and accuracy (CoLA)", main="matthews"),
-        Metric(accuracy_by_id, "labels_by_id", "accuracy of answers found by ID (ChID, C3)", main="accuracy"),
-        Metric(
-            race,
-            "labels_by_id",
-            "accuracy over all questions, high school, middle school (RACE)",
-            main="accuracy",
-            reported=("accuracy", "high", "middle"),
-        ),
-        Metric(
-            correlation,
-            "scores",
-            "Pearson and Spearman correlation (STS-B)",
-            main="pearson",
-            reported=("pearson", "spearman"),
-        ),
-        Metric(mean_squared_error, "scores", "mean squared error", "mean_squared_error", "none", direction="min"),
-        Metric(
-            squad_v1, "texts_by_id", "exact match and F1 (SQuAD 1.1)", "f1", "percent", reported=("exact_match", "f1")
-        ),
-        Metric(
-            squad_v2,
-            "texts_by_id",
-            "exact match and F1 with unanswerable questions (SQuAD 2.0)",
-            main="f1",
-            unit="percent",
-            options=("na_prob", "threshold"),
-            reported=("exact", "f1"),
-        ),
-        Metric(
-            cmrc2018,
-            "texts_by_id",
-            "exact match, F1 and their mean (CMRC 2018, DRCD)",
-            main="average",
-            unit="percent",
-            reported=("em", "f1"),
-        ),
-        Metric(
-            dureader_robust,
-            "texts_by_id",
-            "exact match and F1 (DuReader-robust)",
-            main="f1",
-            unit="percent",
-            reported=("em", "f1"),
-        ),
-        Metric(conlleval, "tag_sequences", "entity F1 of tags (CoNLL-2003, MSRA-NER)", "f1", "percent"),
-        Metric(cluener, "spans", "mean of entity F1 over the types, and F1 over spans (CLUENER)", main="f1"),
+        Metric(accuracy, "labels", "accuracy"),
+        Metric(accuracy_f1, "labels", "accuracy", labels=("0", "1"), reported=("accuracy", "f1")),
+        Metric(macro_f1, "labels", "macro_f1"),
+        Metric(multi_label_f1, "label_sets", "micro_f1", options=("labels",), reported=("micro_f1", "macro_f1")),
+        Metric(matthews, "labels", "matthews"),
+        Metric(accuracy_by_id, "labels_by_id", "accuracy"),
+        Metric(race, "labels_by_id", "accuracy", reported=("accuracy", "high", "middle")),
+        Metric(correlation, "scores", "pearson", reported=("pearson", "spearman")),
+        Metric(mean_squared_error, "scores", "mean_squared_error", "none", direction="min"),
+        Metric(squad_v1, "texts_by_id", "f1", "percent", reported=("exact_match", "f1")),
+        Metric(squad_v2, "texts_by_id", "f1", "percent", options=("na_prob", "threshold"), reported=("exact", "f1")),
+        Metric(cmrc2018, "texts_by_id", "average", "percent", reported=("em", "f1")),
+        Metric(dureader_robust, "texts_by_id", "f1", "percent", reported=("em", "f1")),
+        Metric(conlleval, "tag_sequences", "f1", "percent"),
+        Metric(cluener, "spans", "f1"),
     )
 }

@@ -5,7 +5,6 @@ Warnings name what is valid, and probably not meant.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +34,6 @@ from tasks.training.config import FinetuneConfig
 
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
-# How a text without entities, and a question without answers, is shown.
-NO_VALUE = "none"
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
 CLOSE = 0.1
 
@@ -239,20 +236,13 @@ def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
         return kind.evaluate(kind.decode(scores, split.features, split.examples))
 
 
-def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
-    """Return the distinct values among gold values, in the form that a metric takes, or among predicted answers.
+def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[str]:
+    """Return the distinct values, as texts of Python, among gold values as a metric takes them, or predicted answers.
 
-    A value is a label, all labels of a text, a score, the index of an option, a text, a tag, or JSON with all entities.
+    Of a list, such as the tags of a text, each element counts by itself.
     """
     items = values.values() if isinstance(values, Mapping) else values
-    return {each for item in items for each in _parts(item)}
-
-
-def _parts(item: Any) -> Sequence[Any]:
-    """Return the answers or tags that are one value of a metric, or else the value itself."""
-    if isinstance(item, Mapping):
-        return [json.dumps(item, ensure_ascii=False) if item else NO_VALUE]
-    return (item or [NO_VALUE]) if isinstance(item, list) else [item]
+    return {repr(part) for item in items for part in (item if isinstance(item, list) and item else [item])}
 
 
 def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:
@@ -263,7 +253,7 @@ def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[Spli
         distinct = distinct_values(kind.gold(split.examples))
         if len(distinct) <= 1:
             consequence = consequences.get(split.name, "its score does not tell a good model from a constant one")
-            lines.append(f"{split.name}: every example has the gold value {_shown(distinct)}; {consequence}")
+            lines.append(f"{split.name}: every example has the gold value {' '.join(distinct)}; {consequence}")
     return lines
 
 
@@ -273,13 +263,9 @@ def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predi
     if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
         return None
     return (
-        f"{split.name}: the prediction for every example is {_shown(distinct)}: the model has learned nothing; try "
+        f"{split.name}: the prediction for every example is {' '.join(distinct)}: the model has learned nothing; try "
         "another optimizer.learning_rate or seed, or more optimizer.epochs"
     )
-
-
-def _shown(distinct: set[Any]) -> str:
-    return repr(*distinct) if distinct else repr(NO_VALUE)
 
 
 def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: SplitData) -> list[str]:
