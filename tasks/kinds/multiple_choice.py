@@ -23,10 +23,9 @@ from reader.tokenization.basic_tokenizer import has_words
 from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
-from tasks.kinds.features import Features, InputsBuilder
+from tasks.kinds.features import Features, InputsBuilder, tokenize_texts
 from tasks.kinds.sentences import truncated_pair
-from tasks.kinds.tokens import tokenize_texts
-from tasks.layouts.folders import Race
+from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError
 

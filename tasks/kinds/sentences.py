@@ -18,10 +18,9 @@ from reader.system.arrays import Float32s, Int32s, Int64s
 from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, flag_of, id_of, label_of, list_of, score_of, text_of
-from tasks.kinds.features import Features, InputsBuilder
+from tasks.kinds.features import Features, InputsBuilder, tokenize_texts
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.task import Task
-from tasks.kinds.tokens import tokenize_texts
 from tasks.layouts.rows import ID, Place, Role, Row
 from tasks.metrics.labels_and_scores import Scores
 

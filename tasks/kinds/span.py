@@ -19,11 +19,10 @@ from reader.batches.fields import SLOTS, Batch, Field
 from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
-from tasks.kinds.features import Features, InputsBuilder
+from tasks.kinds.features import Features, InputsBuilder, TokenTable, Window, tokenize_texts, windows_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span_answers import SpanExample, answer_tokens, best_spans, read_example
 from tasks.kinds.task import Task
-from tasks.kinds.tokens import TokenTable, Window, tokenize_texts, windows_of
 from tasks.layouts.rows import ID, Role
 from tasks.metrics.answers import squad_v2
 

@@ -17,7 +17,7 @@ from reader.system.arrays import Float32s
 from reader.tokenization.basic_tokenizer import has_words
 from reader.tokenization.given_texts import shown
 from tasks.kinds.checked_values import Reading, flag_of, id_of, text_of
-from tasks.kinds.tokens import Window
+from tasks.kinds.features import Window
 from tasks.layouts.rows import CharSpan, Place, Row, RowError, locate
 
 if TYPE_CHECKING:

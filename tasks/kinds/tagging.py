@@ -22,8 +22,7 @@ from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
-from tasks.kinds.features import Features, InputsBuilder
-from tasks.kinds.tokens import tokenize_sentences, windows_of
+from tasks.kinds.features import Features, InputsBuilder, tokenize_sentences, windows_of
 from tasks.layouts.benchmarks import Cluener, entities_in
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
 from tasks.metrics.catalog import METRICS

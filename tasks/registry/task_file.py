@@ -19,15 +19,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ernie_gram.config.loading import NAMES_OF_TYPES
 from reader.errors import InputError, located, quoted, similar
 from reader.system.installation import CONF, is_settings_file, settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
-from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, Squad
-from tasks.layouts.folders import Race, TextFolders
+from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, Race, Squad, TextFolders
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Conll, Csv, Tsv
@@ -201,19 +199,8 @@ def _value(value: Any, hint: Any, key: str) -> Any:
             return value
         if kind is str and type(value) in (int, str) and value != "":
             return str(value)
-    expected = " or ".join(_words(each) for each in _alternatives(hint) if each is not types.NoneType)
-    raise InputError(f"{key}: expected {expected}, found {quoted(value)}")
+    raise InputError(f"{key}: found {quoted(value)}; docs/tasks.md gives the form, and texts such as yes need quotation marks")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-
-
-def _words(hint: Any) -> str:
-    """Return a type in words."""
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind is Literal:
-        return " or ".join(inner)
-    if kind is tuple:
-        return "a list [a, b]" if inner[-1] is ... else f"a list of {len(inner)}"
-    return {Mapping: "a map {key: value}", str: "a text, in quotation marks"}.get(kind) or NAMES_OF_TYPES[kind]

@@ -25,7 +25,7 @@ from tasks.sweeps.table import published_columns
 PREFIX = f"{PRETRAIN}."
 BENCHMARKS = CONF / "benchmarks"
 # `reported`: published scores, each with `name` of the model, `source`, and `scores` {task: {SPLIT.METRIC: score}}.
-KEYS = ("title", "tasks", "reported")
+KEYS, COLUMN = ("title", "tasks", "reported"), {"name", "source", "scores"}
 # Short options for the settings that sweeps vary most often.
 SHORT = {
     "learning_rates": "optimizer.learning_rate",
@@ -112,8 +112,12 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
     sweep.tasks += benchmark["tasks"]
     sweep.reported += benchmark["reported"]
     require(data is not None, "--data", f"must be given, or {VARIABLE}")
-    there = [task for task in benchmark["tasks"] if data and has_files(task, data)]
-    lost = ", ".join(task for task in benchmark["tasks"] if task not in there)
+    assert data is not None
+    splits = {task: available_splits(task_named(task), data) for task in benchmark["tasks"]}
+    # The training files, and those of at least one other labelled split.
+    labelled = {task: {*names} - {*task_named(task).submission_splits} for task, names in splits.items()}
+    there = [task for task, names in labelled.items() if TRAIN in names and len(names) > 1]
+    lost = ", ".join(task for task in splits if task not in there)
     if not there:
         raise InputError(f"{data}: has no files of {lost}; see ernie-gram tasks")
     if lost:
@@ -133,23 +137,17 @@ def read_benchmark(name: str) -> dict[str, Any] | None:
     with located(path):
         for key in tree:
             require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
-        is_list = isinstance(tree["tasks"], list) and all(isinstance(task, str) for task in tree["tasks"])
-        require(is_list, "tasks", "expected a list of names of tasks")
-        for column in tree.setdefault("reported", []):
-            is_column = isinstance(column, dict) and column.keys() >= {"name", "source", "scores"}
-            require(
-                is_column, "reported", "expected columns with name, source and scores {task: {split.metric: value}}"
-            )
-        for task in tree["tasks"]:
+        tasks, reported = tree["tasks"], tree.setdefault("reported", [])
+        require(
+            isinstance(tasks, list) and all(isinstance(task, str) for task in tasks),
+            "tasks",
+            "expected a list of names of tasks",
+        )
+        are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in reported)
+        require(are_columns, "reported", "expected columns with name, source and scores {task: {split.metric: value}}")
+        for task in tasks:
             task_named(task)
     return tree
-
-
-def has_files(name: str, data: Path) -> bool:
-    """Return whether a folder has the training files of a task, and those of at least one other labelled split."""
-    task = task_named(name)
-    splits = available_splits(task, data)
-    return TRAIN in splits and bool({*splits} & {*task.evaluation_splits})
 
 
 def _is_task(name: str) -> bool:

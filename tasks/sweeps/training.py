@@ -22,8 +22,6 @@ from tasks.sweeps.runs import PlannedRun
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
-# The line between two attempts of a run in its file of output.
-_AGAIN = "--- started again\n"
 
 
 def train_all(
@@ -31,8 +29,8 @@ def train_all(
 ) -> list[str]:
     """Train runs in order, at most `jobs` at a time, and return a line for each that failed.
 
-    Their output is appended to console.txt in their folders. At a signal or an exception, the runs get SIGTERM and are
-    awaited; they save a checkpoint.
+    Their folders get the output of the last attempt, console.txt. At a signal or an exception, the runs get SIGTERM
+    and are awaited; they save a checkpoint.
 
     Args:
         processes: of each run, as NPROC. They share the cores; of several runs, each sees its share of the GPUs only.
@@ -57,7 +55,7 @@ def train_all(
                         continue
                     del active[run]
                     shares.insert(0, gpus)
-                    shown, reason = None if process.returncode else ended(run), last_error(run)
+                    shown, reason = None if process.returncode else ended(run), _last_error(run)
                     bar.write(f"done  {run.name}: {shown}" if shown else f"fail  {run.name}: {reason}")
                     failed += [] if shown else [f"{run.folder / CONSOLE}: the run failed: {reason}"]
                     bar.update()
@@ -82,12 +80,6 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def last_error(run: PlannedRun) -> str:
-    """Return the last error that the last attempt of a run printed, or else its last line."""
-    printed = (run.folder / CONSOLE).read_text(errors="replace")
-    return last_error_in(printed.rpartition(_AGAIN)[2]) or "no output"
-
-
 def shares_of_gpus(jobs: int, processes: int) -> list[dict[str, str]]:
     """Return the environment of each of the runs that train at the same time, in which a run sees its own GPUs.
 
@@ -107,10 +99,7 @@ def _start(run: PlannedRun, processes: int, threads: int, gpus: Mapping[str, str
     environment = child_environment(
         NPROC=str(processes), LOG_DIR=str(run.folder / "launcher"), OMP_NUM_THREADS=str(threads), **gpus
     )
-    with (run.folder / CONSOLE).open("ab") as console:
-        if console.tell():
-            console.write(_AGAIN.encode())
-            console.flush()
+    with (run.folder / CONSOLE).open("wb") as console:
         return subprocess.Popen(
             [sys.executable, "-m", *run.command],
             env=environment,
@@ -119,3 +108,8 @@ def _start(run: PlannedRun, processes: int, threads: int, gpus: Mapping[str, str
             # Otherwise a run would go on after this process is killed, and the same command could not resume it.
             preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
         )
+
+
+def _last_error(run: PlannedRun) -> str:
+    """Return the last error that a run printed, or else its last line."""
+    return last_error_in((run.folder / CONSOLE).read_text(errors="replace")) or "no output"

@@ -16,7 +16,7 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.kinds.tagging import TaggingExample
 from tasks.kinds.task import Task, files
-from tasks.layouts.folders import Race
+from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import CharSpan, Place, Row
 from tasks.layouts.tables import Tsv

@@ -16,7 +16,7 @@ from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
 from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
-from tests.tasks.kinds.test_tokens import reference_owner, reference_windows
+from tests.tasks.kinds.test_features import reference_owner, reference_windows
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
 INPUT = InputSettings(max_seq_len=16, max_query_len=3, doc_stride=4)

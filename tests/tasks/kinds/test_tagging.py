@@ -15,7 +15,7 @@ from tasks.kinds.tagging import TaggingExample, TaggingFeatures
 from tasks.metrics.entities import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_examples import NER, make
-from tests.tasks.kinds.test_tokens import reference_owner, reference_windows
+from tests.tasks.kinds.test_features import reference_owner, reference_windows
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
 SETTINGS = KindSettings(InputSettings(max_seq_len=10, max_query_len=4, doc_stride=3))

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, Squad
-from tasks.layouts.folders import Race
+from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, Race, Squad
 from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
 

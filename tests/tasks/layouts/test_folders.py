@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.folders import TextFolders
+from tasks.layouts.benchmarks import TextFolders
 from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write
 

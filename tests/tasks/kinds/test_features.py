@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from fractions import Fraction
 
-from tasks.kinds.tokens import windows_of
+from tasks.kinds.features import windows_of
 
 
 def reference_windows(num_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
