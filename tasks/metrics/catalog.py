@@ -47,7 +47,6 @@ class Metric:
         main: name of the score that chooses checkpoints.
         unit: unit of the scores, as the official scorer prints them. Counts have no unit.
         direction: whether a larger ("max") or a smaller ("min") main score is better.
-        options: names of the keyword arguments that `function` accepts.
         labels: the labels for which it is defined; empty if it accepts any labels.
         reported: names of the scores that papers report; empty if that is the main score.
     """
@@ -57,7 +56,6 @@ class Metric:
     main: str
     unit: Literal["fraction", "percent", "none"] = "fraction"
     direction: Literal["max", "min"] = "max"
-    options: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     reported: tuple[str, ...] = ()
 
@@ -87,14 +85,14 @@ METRICS: dict[str, Metric] = {
         Metric(accuracy, "labels", "accuracy"),
         Metric(accuracy_f1, "labels", "accuracy", labels=("0", "1"), reported=("accuracy", "f1")),
         Metric(macro_f1, "labels", "macro_f1"),
-        Metric(multi_label_f1, "label_sets", "micro_f1", options=("labels",), reported=("micro_f1", "macro_f1")),
+        Metric(multi_label_f1, "label_sets", "micro_f1", reported=("micro_f1", "macro_f1")),
         Metric(matthews, "labels", "matthews"),
         Metric(accuracy_by_id, "labels_by_id", "accuracy"),
         Metric(race, "labels_by_id", "accuracy", reported=("accuracy", "high", "middle")),
         Metric(correlation, "scores", "pearson", reported=("pearson", "spearman")),
         Metric(mean_squared_error, "scores", "mean_squared_error", "none", direction="min"),
         Metric(squad_v1, "texts_by_id", "f1", "percent", reported=("exact_match", "f1")),
-        Metric(squad_v2, "texts_by_id", "f1", "percent", options=("na_prob", "threshold"), reported=("exact", "f1")),
+        Metric(squad_v2, "texts_by_id", "f1", "percent", reported=("exact", "f1")),
         Metric(cmrc2018, "texts_by_id", "average", "percent", reported=("em", "f1")),
         Metric(dureader_robust, "texts_by_id", "f1", "percent", reported=("em", "f1")),
         Metric(conlleval, "tag_sequences", "f1", "percent"),

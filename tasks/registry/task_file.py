@@ -199,7 +199,8 @@ def _value(value: Any, hint: Any, key: str) -> Any:
             return value
         if kind is str and type(value) in (int, str) and value != "":
             return str(value)
-    raise InputError(f"{key}: found {quoted(value)}; docs/tasks.md gives the form, and texts such as yes need quotation marks")
+    advice = "docs/tasks.md gives the form; put texts such as yes in quotation marks"
+    raise InputError(f"{key}: found {quoted(value)}; {advice}")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
