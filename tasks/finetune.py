@@ -116,11 +116,10 @@ def finetune(run: Finetuning) -> dict[str, Any]:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.job import finetuning_job, network_of
-    from tasks.training.network import Predictor
+    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
 
     with end_at_signals():
-        network = network_of(run)
+        network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
         predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
         began = time.monotonic()
         trainer = Trainer(finetuning_job(run, network, predictor), world)
@@ -145,7 +144,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
-    from tasks.training.job import headline, write_predictions
+    from tasks.training.network import headline, write_predictions
 
     step, names = trainer.step, trainer.updater.parameters
     if trainer.progress.best_step is not None:

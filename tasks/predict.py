@@ -29,7 +29,6 @@ from reader.system.output_files import add_output_file, check_output_path
 from tasks.files.official import MEANING, add_bad_row_option, data_folder, load_split
 from tasks.files.own_texts import FORMS, load_texts
 from tasks.files.submissions import companions_of, form_of, json_line, submission_files
-from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.training.finetuned import LoadedModel, load_finetuned
 
@@ -40,27 +39,17 @@ EPILOG = """--input FILE is read in the form that --layout names:
   task   (default) like the task's own files: the same columns or keys, header and separators. Gold values are not
          needed, and not read. If the task has folders of texts, FILE is a folder, without folders of classes
   lines  one text a line; for pairs, and for context and question, two of them with a tab between. No header
-  json   JSON lines with the keys
-KEYS
+  json   JSON lines; docs/predicting.md has the keys for each kind of task
 In `task` and `json`, a column or key `id` has the ID of each row; rows without one are numbered from 0. The answers are
 JSON lines, one for each row, in the order of the file. A blank line is a bad row, see --on_bad_row; blank lines at the
 end of the file are ignored."""
-
-
-def keys_of_kinds() -> str:
-    """Return the lines of the help that give the keys of JSON lines for each kind; kinds with equal keys share one."""
-    kinds: dict[str, list[str]] = {}
-    for kind in KINDS.values():
-        keys = [role.name + " (a list)" * role.is_list for role in kind.roles if not role.is_gold and role.name != "id"]
-        kinds.setdefault(" or ".join([", ".join(keys), *["text"] * kind.splits_texts]), []).append(kind.name)
-    return "\n".join(f"           {', '.join(names):<26}  {keys}" for keys, names in kinds.items())
 
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(
         description=first_line(__doc__),
-        epilog=EPILOG.replace("KEYS", keys_of_kinds()),
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -46,7 +46,7 @@ def run_of(tiny_task: Path, output: Path, *more: str) -> Finetuning:
 
 
 def test_the_rate_of_each_parameter_depends_on_its_layer() -> None:
-    from tasks.training.job import rate_scale
+    from tasks.training.network import rate_scale
 
     expected = dict.fromkeys(EMBEDDINGS, 0.8**3) | dict.fromkeys(HEADS, 1.0)
     expected |= {f"encoder_layer_0_{part}": 0.8**2 for part in ("ffn_fc_0.w_0", "post_att_layer_norm_bias")}
@@ -57,7 +57,7 @@ def test_the_rate_of_each_parameter_depends_on_its_layer() -> None:
 
 def test_every_parameter_of_a_network_is_scaled(tiny_task: Path, finetuned: Path) -> None:
     """The factors of a real model's parameters: no name falls through to 1 by accident."""
-    from tasks.training.job import rate_scale
+    from tasks.training.network import rate_scale
 
     names = checkpoint.load_model(finetuned / "best")
     scaled = {name: rate_scale(name, 2, 0.5) for name in names}
@@ -78,11 +78,10 @@ def test_dropout_rates_are_those_of_the_model_unless_given(tiny_task: Path, tmp_
 
 
 def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: Path, tmp_path: Path) -> None:
-    from tasks.training.job import finetuning_job, network_of
-    from tasks.training.network import Predictor
+    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
 
     run = run_of(tiny_task, tmp_path / "run", "--evaluation.patience=2")
-    network = network_of(run)
+    network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
     job = finetuning_job(replace(run, final=run.dev), network, Predictor(network, 4))
     assert job.evaluated == {"dev": run.dev[0].digest}
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
@@ -99,13 +98,12 @@ def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: P
 
 def test_pools_micro_batches_and_the_seed_decide_over_the_batches(tiny_task: Path, tmp_path: Path) -> None:
     from ernie_gram.distributed.world import start_world
-    from tasks.training.job import finetuning_job, network_of
-    from tasks.training.network import Predictor
+    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
 
     def lengths(*more: str) -> list[list[list[int]]]:
         """Return the lengths of the samples of an epoch: of each micro-batch of each step."""
         run = run_of(tiny_task, tmp_path / "run", *more)
-        network = network_of(run)
+        network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
         with closing(finetuning_job(run, network, Predictor(network, 4)).batches(0, start_world("cpu"))) as batches:
             return [[part["lengths"].tolist() for part in step] for step in islice(batches, run.epoch_steps)]
 
@@ -155,8 +153,7 @@ def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.Mon
 def test_the_score_of_a_type_must_be_one_of_the_first_dev_split_and_may_lack_in_others(
     metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.training.job import evaluate, headline
-    from tasks.training.network import Predictor
+    from tasks.training.network import Predictor, evaluate, headline
 
     task = replace(TASKS["conll2003"], labels=("LOC", "PER"), metric=metric)
     kind = kind_of(task, KindSettings())
