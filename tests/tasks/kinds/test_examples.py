@@ -58,27 +58,6 @@ def test_a_label_has_the_official_spelling() -> None:
         make(NLI, text_a="", label="-")
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"text_a": "a", "label": "yess"}, "the label 'yess' .*did you mean yes"),
-        ({"text_a": "a", "label": ""}, "the label is empty"),
-        ({"text_a": "a"}, "the label is missing"),
-        ({"text_a": "a", "label": 1.5}, "the label .*1.5"),
-        ({"text_a": "a", "label": "y\tes"}, "the label .*a tab"),
-        ({"text_a": " \t\u3000", "label": "no"}, "text_a is empty"),
-        ({"text_a": "a", "text_b": "", "label": "no"}, "text_b is empty"),
-        ({"text_a": None, "label": "no"}, "text_a is missing"),
-        ({"text_a": ["a"], "label": "no"}, "text_a is not a text"),
-        ({"text_a": "a\ud800", "label": "no"}, "text_a is not UTF-8"),
-        ({"text_a": "a", "label": "no", "id": True}, "the id is not a text"),
-    ],
-)
-def test_bad_classification_rows(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(RowError, match=message):
-        make(NLI, **values)
-
-
 def test_scores_are_finite_numbers_within_the_range() -> None:
     assert make(SCORES, text_a="a", score="4.750") == SentenceExample("0", "a", None, 4.75, PLACE)
     for bad in ("5.1", "-1"):
@@ -126,30 +105,6 @@ def test_empty_texts_are_read_where_official_files_have_them() -> None:
     assert make(NLI, notes, labelled=False, text_a=" ").gold is None
     assert make(CHOICE, notes, context="c", options=["x", ""], answer=0).options == ("x", "")
     assert notes == {"rows with an empty text": 2, "questions with an empty option": 1}
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"answer": 2}, "the answer 2 is none"),
-        ({"answer": -1}, "the answer -1 is none"),
-        ({"answer": True}, "the answer True is none"),
-        ({"answer": "C"}, "the answer 'C' is none"),
-        ({"answer": None}, "the answer None is none"),
-        ({"answer": "1", "options": ["1", "2", "0"]}, "the answer '1' is the text of one option"),
-        ({"answer": "A", "options": ["B", "A"]}, "the answer 'A' is the text of one option"),
-        ({"answer": 0, "options": ["x"]}, "1 options"),
-        ({"answer": 0, "options": ["x"] * 27}, "27 options"),
-        ({"answer": 0, "id": "a\tb"}, "the id .*a tab"),
-        ({"answer": 0, "options": ["x", 2]}, r"options\[1\]"),
-        ({"answer": 0, "options": "xy"}, "options is not a list"),
-        ({"answer": 0, "options": None}, "options is missing"),
-        ({"answer": 0, "context": " "}, "context is empty"),
-    ],
-)
-def test_bad_multiple_choice_rows(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(RowError, match=message):
-        make(CHOICE, **{"context": "c", "options": ["x", "y"], **values})
 
 
 def test_answers_have_their_place_in_the_context() -> None:
@@ -229,23 +184,6 @@ def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> Non
         make(SPAN, **{**row, "answers": [""]})
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"context": None}, "context is missing"),
-        ({"question": 3}, "question is not a text"),
-        ({"answers": [{"answer_start": 0}]}, "the answer is missing"),
-        ({"answers": [{"text": "a", "answer_start": "0"}]}, "answer_start is '0'"),
-        ({"is_impossible": "no"}, "is_impossible is 'no'"),
-        ({"is_impossible": 1.0}, "is_impossible is 1.0"),
-        ({"is_impossible": None}, "is_impossible is None"),
-    ],
-)
-def test_bad_span_rows(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(RowError, match=message):
-        make(SPAN, **{"context": "abc", "question": "?", "answers": ["a"], **values})
-
-
 def test_tags_become_iob2_and_entities() -> None:
     example = make(NER, tokens=["New", "York", "and", "Ann"], tags=["I-LOC", "I-LOC", "O", "I-PER"])
     entities = (Entity("LOC", 0, 2), Entity("PER", 3, 4))
@@ -279,28 +217,87 @@ def test_entities_of_a_text_become_tags() -> None:
     assert notes == {"texts with overlapping entities": 1, "entities at another position than given": 1}
 
 
+BAD: dict[str, tuple[Task, dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
+    "NLI": (
+        NLI,
+        {},
+        [
+            ({"text_a": "a", "label": "yess"}, "the label 'yess' .*did you mean yes"),
+            ({"text_a": "a", "label": ""}, "the label is empty"),
+            ({"text_a": "a"}, "the label is missing"),
+            ({"text_a": "a", "label": 1.5}, "the label .*1.5"),
+            ({"text_a": "a", "label": "y\tes"}, "the label .*a tab"),
+            ({"text_a": " \t\u3000", "label": "no"}, "text_a is empty"),
+            ({"text_a": "a", "text_b": "", "label": "no"}, "text_b is empty"),
+            ({"text_a": None, "label": "no"}, "text_a is missing"),
+            ({"text_a": ["a"], "label": "no"}, "text_a is not a text"),
+            ({"text_a": "a\ud800", "label": "no"}, "text_a is not UTF-8"),
+            ({"text_a": "a", "label": "no", "id": True}, "the id is not a text"),
+        ],
+    ),
+    "CHOICE": (
+        CHOICE,
+        {"context": "c", "options": ["x", "y"]},
+        [
+            ({"answer": 2}, "the answer 2 is none"),
+            ({"answer": -1}, "the answer -1 is none"),
+            ({"answer": True}, "the answer True is none"),
+            ({"answer": "C"}, "the answer 'C' is none"),
+            ({"answer": None}, "the answer None is none"),
+            ({"answer": "1", "options": ["1", "2", "0"]}, "the answer '1' is the text of one option"),
+            ({"answer": "A", "options": ["B", "A"]}, "the answer 'A' is the text of one option"),
+            ({"answer": 0, "options": ["x"]}, "1 options"),
+            ({"answer": 0, "options": ["x"] * 27}, "27 options"),
+            ({"answer": 0, "id": "a\tb"}, "the id .*a tab"),
+            ({"answer": 0, "options": ["x", 2]}, r"options\[1\]"),
+            ({"answer": 0, "options": "xy"}, "options is not a list"),
+            ({"answer": 0, "options": None}, "options is missing"),
+            ({"answer": 0, "context": " "}, "context is empty"),
+        ],
+    ),
+    "SPAN": (
+        SPAN,
+        {"context": "abc", "question": "?", "answers": ["a"]},
+        [
+            ({"context": None}, "context is missing"),
+            ({"question": 3}, "question is not a text"),
+            ({"answers": [{"answer_start": 0}]}, "the answer is missing"),
+            ({"answers": [{"text": "a", "answer_start": "0"}]}, "answer_start is '0'"),
+            ({"is_impossible": "no"}, "is_impossible is 'no'"),
+            ({"is_impossible": 1.0}, "is_impossible is 1.0"),
+            ({"is_impossible": None}, "is_impossible is None"),
+        ],
+    ),
+    "NER": (
+        NER,
+        {},
+        [
+            ({"tokens": ["a"], "tags": ["O", "O"]}, "1 tokens but 2 tags"),
+            ({"tokens": ["a", ""], "tags": ["O", "O"]}, r"tokens\[1\] is empty"),
+            ({"tokens": [" "], "tags": ["O"]}, "the text is empty"),
+            ({"tokens": [], "tags": []}, "the text is empty"),
+            ({"tokens": "ab", "tags": ["O"]}, "tokens is not a list"),
+            ({"tags": ["O"]}, "tokens is missing"),
+            ({"tokens": ["a"], "tags": ["B-ORG"]}, "'ORG'"),
+            ({"tokens": ["a"], "tags": ["Q"]}, "'Q'"),
+            # Numbers without names.
+            ({"tokens": ["a", "b"], "tags": [3, 0]}, "'0' .*label_aliases"),
+            ({"tokens": ["a", "b"], "tags": [3, "O"]}, "tags"),
+            ({"tokens": ["a"]}, "tags is missing"),
+            ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c'"),
+            ({"text": "\u200b", "entities": []}, "text is empty"),
+        ],
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"tokens": ["a"], "tags": ["O", "O"]}, "1 tokens but 2 tags"),
-        ({"tokens": ["a", ""], "tags": ["O", "O"]}, r"tokens\[1\] is empty"),
-        ({"tokens": [" "], "tags": ["O"]}, "the text is empty"),
-        ({"tokens": [], "tags": []}, "the text is empty"),
-        ({"tokens": "ab", "tags": ["O"]}, "tokens is not a list"),
-        ({"tags": ["O"]}, "tokens is missing"),
-        ({"tokens": ["a"], "tags": ["B-ORG"]}, "'ORG'"),
-        ({"tokens": ["a"], "tags": ["Q"]}, "'Q'"),
-        # Numbers without names.
-        ({"tokens": ["a", "b"], "tags": [3, 0]}, "'0' .*label_aliases"),
-        ({"tokens": ["a", "b"], "tags": [3, "O"]}, "tags"),
-        ({"tokens": ["a"]}, "tags is missing"),
-        ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c'"),
-        ({"text": "\u200b", "entities": []}, "text is empty"),
-    ],
+    ("of", "values", "message"),
+    [(of, {**base, **values}, message) for of, base, rows in BAD.values() for values, message in rows],
 )
-def test_bad_tagging_rows(values: dict[str, Any], message: str) -> None:
+def test_bad_rows_say_what_is_wrong(of: Task, values: dict[str, Any], message: str) -> None:
     with pytest.raises(RowError, match=message):
-        make(NER, **values)
+        make(of, **values)
 
 
 @pytest.mark.parametrize(
