@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from tasks.layouts.rows import locate
-
-
-@pytest.mark.parametrize(
-    ("start", "expected"),
-    [(0, 0), (3, 3), (1, 0), (2, 3), (-1, 0), (99, 6), (5, 6), (4, 3)],
-)
-def test_the_nearest_occurrence_is_found(start: int, expected: int) -> None:
-    assert locate("ab", "ab.ab.ab", start) == expected
-
-
-def test_an_answer_that_does_not_occur_has_no_position() -> None:
-    assert locate("x", "abc", 1) is None
-    assert locate("147.0", "147人", -1) is None
 
 
 def test_any_answer_is_found_where_a_search_at_every_position_finds_it() -> None:

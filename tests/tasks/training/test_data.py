@@ -21,7 +21,6 @@ from tasks.metrics.entities import Entity
 from tasks.registry import find_task
 from tasks.training.data import (
     SplitData,
-    distinct_values,
     equal_gold_values,
     equal_predictions,
     evaluated_splits,
@@ -116,50 +115,35 @@ class Gold:
 
 
 @pytest.mark.parametrize(
-    ("values", "distinct"),
-    [
-        (["a", "b", "a"], {"'a'", "'b'"}),
-        ({"1": 0, "2": 0}, {"0"}),
-        ([0.5, 0.5], {"0.5"}),
-        ([("a", "b"), ()], {"('a', 'b')", "()"}),
-        ([["O", "O"], ["B-X", "O"]], {"'O'", "'B-X'"}),
-        ([entities("甲乙"), entities("甲乙", "X")], {"{}", "{'X': {'甲': [[0, 0]]}}"}),
-        ([entities("甲"), entities("乙")], {"{}"}),
-        ({"1": ["the", "a"], "2": []}, {"'the'", "'a'", "[]"}),
-        ([], set()),
-    ],
-)
-def test_values_of_every_form_are_compared(values: Any, distinct: set[Any]) -> None:
-    assert distinct_values(values) == distinct
-    given: Any = Gold(values)
-    lines = equal_gold_values(given, given, ())
-    assert len(lines) == (len(distinct) <= 1)
-    assert all("dev: every example has the gold value " in line for line in lines)
-
-
-@pytest.mark.parametrize(
     ("gold", "predictions", "shown"),
     [
         (["a", "b"], ["a", "a"], "'a'"),
-        ({"1": ["x"], "2": ["y"]}, ["", ""], "''"),
-        ([["O", "B-X"]], [["O", "O"]], "'O'"),
-        ([entities("甲", "X"), entities("乙", "X")], [{}, {}], "{}"),
-        ([entities("甲", "X"), entities("乙", "X")], [entities("甲", "X"), {}], None),
-        ([0.1, 0.2], [0.5, 0.5], "0.5"),
         (["a", "b"], ["b", "a"], None),
         (["a", "a"], ["a", "a"], None),
+        ([0.1, 0.2], [0.5, 0.5], "0.5"),
+        ([("a", "b"), ()], [("a",), ("a",)], "('a',)"),
+        ({"1": ["x"], "2": ["y"]}, ["", ""], "''"),
+        ({"1": ["the", "a"], "2": []}, ["", ""], "''"),
+        ([["O", "B-X"]], [["O", "O"], ["O"]], "'O'"),
+        ([entities("甲", "X"), entities("乙", "X")], [{}, {}], "{}"),
+        ([entities("甲乙"), entities("甲乙", "X")], [entities("甲", "X"), {}], None),
+        # Entities of equal types differ, no entities do not.
+        ([entities("甲"), entities("乙")], [{}, {}], None),
     ],
 )
-def test_equal_predictions_of_different_examples_are_named(gold: Any, predictions: Any, shown: str | None) -> None:
+def test_equal_gold_values_and_equal_predictions_of_different_ones_are_named(
+    gold: Any, predictions: Any, shown: str | None
+) -> None:
     kind: Any = Gold(gold)
     # What a metric takes may differ: the texts of SQuAD 2.0 before the threshold of questions without answer.
     given: Any = type("Predictions", (), {"answers": predictions, "for_metric": ["x", "y"]})
     line = equal_predictions(kind, kind, given)
-    if shown is None:
-        assert line is None
-    else:
-        assert line is not None
-        assert line.startswith(f"dev: the prediction for every example is {shown}: ")
+    assert line is None if shown is None else line is not None
+    assert (line or "").startswith(f"dev: the prediction for every example is {shown}: " if shown else "")
+    are_equal = gold in (["a", "a"], [entities("甲"), entities("乙")])
+    assert [each[:38] for each in equal_gold_values(kind, kind, ())] == [
+        "dev: every example has the gold value "
+    ] * are_equal
 
 
 def tagged(*types: str) -> list[Example]:
