@@ -17,6 +17,17 @@ from tests.support.model_folders import CONFIG, VOCABULARY, random_arrays
 from tests.support.own_tasks import MOODS, MOODS_FILE
 from tests.support.static_programs import fresh_scope
 
+TEXTS = ["the cat sat", "a dog ran home now", "it", "then, it ran.", "on the mat the dogs ran then the cats sat home"]
+PAIRS = [{"text_a": a, "text_b": b} for a in TEXTS for b in TEXTS]
+# Rows of one's own for tasks of all kinds.
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "rte": PAIRS,
+    "moods": [{"text_a": text} for text in TEXTS],
+    "stsb": PAIRS,
+    "race": [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i % 3]} for i, text in enumerate(TEXTS)],
+    "squad2": [{"context": "; ".join(TEXTS), "question": text} for text in TEXTS],
+    "conll2003": [*({"text": f"{text}, it   (ran)."} for text in TEXTS), {"tokens": ["the", "cat", "."]}],
+}
 INPUT = InputSettings(max_seq_len=16, doc_stride=3, max_query_len=6)
 
 

@@ -20,7 +20,7 @@ from tasks.predict import main
 from tasks.registry import TASKS
 from tests.support.commands import call, python
 from tests.support.data_frames import FRAMES
-from tests.support.finetuned_runs import made_run
+from tests.support.finetuned_runs import ROWS, made_run
 from tests.support.further_cases import only
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
@@ -29,29 +29,20 @@ from tests.support.tiny_task import SETTINGS
 
 TEXTS = ["the cat sat", "a dog ran home now", "it ran"]
 CONTEXT = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
-ROWS: dict[str, tuple[list[Row], list[dict[str, Any]]]] = {
-    "rte": (
-        [(text, "it sat") for text in TEXTS],
-        [{"text_a": text, "text_b": "it sat"} for text in TEXTS],
-    ),
-    "moods": ([TEXTS[0], TEXTS[1]], [{"text_a": text} for text in TEXTS[:2]]),
-    "stsb": (
-        [("it", "ran"), {"text_a": "the", "text_b": "cat"}],
-        [{"text_a": "it", "text_b": "ran"}, {"text_a": "the", "text_b": "cat"}],
-    ),
-    "squad2": ([(CONTEXT, text) for text in TEXTS], [{"context": CONTEXT, "question": text} for text in TEXTS]),
-    "conll2003": (["it   (ran).", ["the", "cat", "."]], [{"text": "it   (ran)."}, {"tokens": ["the", "cat", "."]}]),
-    "race": (
-        [{"context": CONTEXT, "question": "it _ now", "options": TEXTS}],
-        [{"context": CONTEXT, "question": "it _ now", "options": TEXTS}],
-    ),
-}
+
+
+def short(row: dict[str, Any]) -> Row:
+    """Return a text, a list of tokens or a tuple of texts in place of a row by names; options have no such form."""
+    values = tuple(row.values())
+    return row if "options" in row else values[0] if len(values) == 1 else values
 
 
 @pytest.mark.parametrize("name", only(("rte", "race", "squad2", "conll2003"), ROWS))
 def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mode(name: str, tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", KNOWN[name])
-    rows, lines = ROWS[name]
+    lines = ROWS[name]
+    # Both forms in one list.
+    rows: list[Row] = [*map(short, lines[:-1]), lines[-1]]
     path, output = write_lines(tmp_path / "rows.jsonl", *lines), tmp_path / "answers.jsonl"
     with fresh_scope():
         done = call(main, str(run), "--input", str(path), "--layout", "json", "--output", str(output))
@@ -95,7 +86,7 @@ print(json.dumps([answers, used, paddle.in_dynamic_mode()]))
 @pytest.mark.parametrize("mode", only(["dynamic"], ["dynamic", "static"]))
 def test_a_new_process_with_several_threads_uses_the_kernels_of_the_commands(mode: str, tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["rte"])
-    rows = ROWS["rte"][1]
+    rows = ROWS["rte"]
     done = python("-c", NEW_PROCESS, str(run), mode, json.dumps(rows), OMP_NUM_THREADS="2", timeout=100)
     assert done.returncode == 0, done.stderr
     answers, operations, is_dynamic = json.loads(done.stdout)
@@ -109,7 +100,7 @@ def test_a_new_process_with_several_threads_uses_the_kernels_of_the_commands(mod
 def test_the_precision_can_be_chosen(tmp_path: Path) -> None:
     # Small products are not rounded.
     run = made_run(tmp_path / "run", TASKS["rte"], hidden_size=128, intermediate_size=256)
-    rows = ROWS["rte"][0]
+    rows = [*map(short, ROWS["rte"])]
     in_float32 = FineTuned.load(run, precision="float32").predict(rows)
     assert in_float32 == FineTuned.load(run).predict(rows)
     with pytest.raises(InputError, match=r"^precision: 'half': give float32 or bfloat16$"):

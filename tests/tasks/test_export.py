@@ -30,24 +30,13 @@ from tasks.predict import main as predict
 from tasks.registry import TASKS
 from tasks.training.finetuned import LoadedModel, load_finetuned
 from tests.support.commands import Done, assert_one_line_error, call
-from tests.support.finetuned_runs import INPUT, made_run, set_null_threshold
+from tests.support.finetuned_runs import INPUT, ROWS, made_run, set_null_threshold
 from tests.support.further_cases import only
 from tests.support.model_folders import encoder_output_for
 from tests.support.onnx_models import run_onnx
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_lines
-
-TEXTS = ["the cat sat", "a dog ran home now", "it", "then, it ran.", "on the mat the dogs ran then the cats sat home"]
-PAIRS = [{"text_a": a, "text_b": b} for a in TEXTS for b in TEXTS]
-ROWS: dict[str, list[dict[str, Any]]] = {
-    "rte": PAIRS,
-    "moods": [{"text_a": text} for text in TEXTS],
-    "stsb": PAIRS,
-    "race": [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i % 3]} for i, text in enumerate(TEXTS)],
-    "squad2": [{"context": "; ".join(TEXTS), "question": text} for text in TEXTS],
-    "conll2003": [{"text": text} for text in TEXTS],
-}
 
 
 def run(main: Any, *arguments: Any) -> Done:

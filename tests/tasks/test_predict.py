@@ -17,11 +17,9 @@ from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.score import main as score
 from tests.support.commands import Done, assert_one_line_error, call, python
-from tests.support.finetuned_runs import INPUT, made_run, set_null_threshold
+from tests.support.finetuned_runs import INPUT, TEXTS, made_run, set_null_threshold
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write, write_json, write_lines
-
-TEXTS = ["the cat sat", "a dog ran home now", "it", "then, it ran.", "on the mat the dogs ran then the cats sat home"]
 
 
 def predict(*arguments: Any) -> Done:

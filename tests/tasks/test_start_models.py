@@ -24,13 +24,11 @@ from tests.support.commands import call
 from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT, given_bert
 from tests.support.model_folders import random_arrays, random_model
+from tests.support.own_tasks import own_task
 from tests.support.static_programs import fresh_scope
-from tests.support.task_files import write, write_json
 from tests.support.tiny_task import SETTINGS, TOKENS, finetune, rows
 
 WORDPIECE = WordPieceVocabulary(TOKENS, True, "tiny")
-CONLL = {"kind": "tagging", "layout": "conll", "metric": "conlleval"}
-SQUAD = {"kind": "span", "layout": "squad", "metric": "squad_v1"}
 
 
 def predict(run: Path, data: Path, output: Path) -> Any:
@@ -61,25 +59,6 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
     assert predict(run, tiny_task / "data", tmp_path / "dev.tsv") == scores
 
 
-def write_task(folder: Path, kind: str) -> Path:
-    """Write train and dev files of one sentence or question a row; return the YAML file of the task."""
-    for split, count, seed in (("train", 16, 0), ("dev", 7, 1)):
-        texts = [text for text, _ in rows(count, seed)]
-        if kind == "tagging":
-            lines = ("".join(f"{word} {'I-LOC' if word in 'ab' else 'O'}\n" for word in text.split()) for text in texts)
-            write(folder / f"{split}.txt", "\n".join(lines))
-        else:
-            questions = [
-                {"id": str(i), "question": text[0], "answers": [{"text": text[0], "answer_start": 0}]}
-                for i, text in enumerate(texts)
-            ]
-            paragraphs = [{"context": text, "qas": [question]} for text, question in zip(texts, questions, strict=True)]
-            write_json(folder / f"{split}.json", {"data": [{"paragraphs": paragraphs}]})
-    suffix = {"tagging": "txt", "span": "json"}[kind]
-    task = {**(CONLL if kind == "tagging" else SQUAD), "language": "en"}
-    return write_json(folder / "task.yaml", task | {"files": {name: f"{name}.{suffix}" for name in ("train", "dev")}})
-
-
 def tied_transform() -> ModelRecord:
     """Return a model with a whole head over tokens, whose transform has a LayerNorm."""
     return random_model(with_head=True, vocabulary=WORDPIECE, vocab_size=len(TOKENS))
@@ -99,7 +78,7 @@ def test_the_transform_of_the_given_model_is_trained_under_the_head(
     kind: str, given: ModelRecord, tmp_path: Path
 ) -> None:
     write_model(given, tmp_path / "model", "ernie_gram")
-    task, run = write_task(tmp_path / "data", kind), tmp_path / "run"
+    task, run = own_task(tmp_path / "data", kind), tmp_path / "run"
     from tasks.finetune import main
 
     settings = [option for option in SETTINGS if "sentence_output" not in option]

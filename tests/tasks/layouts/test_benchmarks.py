@@ -161,9 +161,10 @@ def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:
         *(record("他说", ("说", 1), ("他", 0)) for _ in "12"),
     )
     del no_index["target"]["span2_index"], no_label["label"]
-    bad = read(CluewscMarked(), write_lines(tmp_path / "t", missing, no_index, {"text": "x"}))
-    keys = ("span1_text", "'span2_index'", "'target'")
-    assert [key in row.reason for key, row in zip(keys, bad, strict=True) if isinstance(row, BadRow)] == [True] * 3
+    empty = record("他说", ("", 0), ("他", 0))
+    bad = read(CluewscMarked(), write_lines(tmp_path / "t", missing, empty, no_index, {"text": "x"}))
+    keys = ("span1_text", "span1_text", "'span2_index'", "'target'")
+    assert [key in row.reason for key, row in zip(keys, bad, strict=True) if isinstance(row, BadRow)] == [True] * 4
     unlabelled = values(CluewscMarked(), write_lines(tmp_path / "u", no_label | {"id": 4}), labelled=False)
     assert unlabelled == [{"text_a": "[他]_说_", "id": 4}]
 
