@@ -13,12 +13,9 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("tasks.check_files")
 
-from pathlib import Path
 
 from reader.errors import InputError, OneLineParser, print_error
 from tasks.files.official import (
-    OnBadRow,
-    Report,
     add_bad_row_option,
     add_data_option,
     available_splits,
@@ -26,20 +23,8 @@ from tasks.files.official import (
     load_split,
     with_labels,
 )
-from tasks.kinds.task import TRAIN, Task
+from tasks.kinds.task import TRAIN
 from tasks.registry import TASKS, find_task
-
-
-def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
-    """Return the report of each split whose files exist.
-
-    Raises InputError as `load_split` does, and if there is no such split.
-    """
-    splits = available_splits(task, data)
-    if not splits:
-        find_files(task, data, TRAIN)  # raises the error that names the files
-    labelled = with_labels(task, data, on_bad_row)
-    return [load_split(labelled, data, split, on_bad_row).report for split in splits]
 
 
 def main() -> None:
@@ -54,7 +39,12 @@ def main() -> None:
     bad = []
     for task in [find_task(name) for name in names]:
         try:
-            for report in check_task(task, arguments.data, arguments.on_bad_row):
+            splits = available_splits(task, arguments.data)
+            if not splits:
+                find_files(task, arguments.data, TRAIN)  # raises the error that names the files
+            labelled = with_labels(task, arguments.data, arguments.on_bad_row)
+            for split in splits:
+                report = load_split(labelled, arguments.data, split, arguments.on_bad_row).report
                 print("\n".join(report.lines()), flush=True)
         except InputError as error:
             bad.append(f"{task.name}: {error}")

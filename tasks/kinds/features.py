@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from reader.system.progress import progress
 from reader.tokenization.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from reader.tokenization.tokenizer import Encoding, Tokenizer
+    from reader.tokenization.tokenizer import Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,72 +154,58 @@ def _members(offsets: Int64s, samples: Int64s) -> Int64s:
 GROUP = 4096
 
 
+# What an Encoding has of each token.
+COLUMNS = ("ids", "starts", "ends", "word_ids")
+
+
 @dataclass(frozen=True, eq=False)
 class TokenTable:
     """The tokens of some texts.
 
     Attributes:
-        tokens: int32 [T], those of one distinct text after another.
-        starts, ends: int32 [T], the characters of each token in its text (see Encoding); empty if not asked for.
-        words: int32 [T], the index of the word of each token in its text; empty if not asked for.
+        columns: int32 [T] each, those of COLUMNS for one distinct text after another; empty if they were not kept.
         offsets: int64, where the tokens of each distinct text begin, and where the last ones end.
         rows: int64, the index of the distinct text of each text.
     """
 
-    tokens: Int32s
-    starts: Int32s
-    ends: Int32s
-    words: Int32s
+    columns: Sequence[Int32s]
     offsets: Int64s
     rows: Int64s
 
-    def _slice(self, text: int) -> slice:
-        row = self.rows[text]
-        return slice(self.offsets[row], self.offsets[row + 1])
-
     def __getitem__(self, text: int) -> Int32s:
-        """Return the tokens of the text with this number, counted from 0 in the order in which they were given."""
-        return self.tokens[self._slice(text)]
+        """Return the IDs of the tokens of the text with this number, counted from 0."""
+        row = self.rows[text]
+        return self.columns[0][self.offsets[row] : self.offsets[row + 1]]
 
     def encoding(self, text: int) -> Encoding:
-        """Return the tokens of a text with what else was kept of them."""
+        """Return the tokens of a text with what was kept of them."""
         from reader.tokenization.tokenizer import Encoding  # it loads numba, which takes most of a second
 
-        part = self._slice(text)
-        return Encoding(self.tokens[part], self.starts[part], self.ends[part], self.words[part])
+        row = self.rows[text]
+        return Encoding(*(column[self.offsets[row] : self.offsets[row + 1]] for column in self.columns))
 
 
-def tokenize_texts(tokenizer: Tokenizer, texts: Iterable[str], with_spans: bool = False) -> TokenTable:
+def tokenize(
+    encode: Callable[[list[Any]], list[Encoding]], texts: Iterable[str | tuple[str, ...]], *kept: str
+) -> TokenTable:
     """Return the tokens of texts, each distinct text tokenized once.
 
     Args:
-        with_spans: whether to keep the characters of the tokens.
+        encode: Tokenizer.encode_batch; or encode_words_batch, for texts that are tuples of words.
+        kept: what is kept of the tokens beside their IDs, of COLUMNS.
     """
-    index: dict[str, int] = {}
+    index: dict[str | tuple[str, ...], int] = {}
     rows = np.array([index.setdefault(text, len(index)) for text in texts], np.int64)
-    distinct = list(index)
-    groups = (tokenizer.encode_batch(distinct[i : i + GROUP]) for i in range(0, len(distinct), GROUP))
-    return _table(groups, rows, with_spans, with_words=False)
-
-
-def tokenize_sentences(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> TokenTable:
-    """Return the tokens of sentences that are split into words (see Tokenizer.encode_words_batch), with their words."""
-    groups = (tokenizer.encode_words_batch(sentences[i : i + GROUP]) for i in range(0, len(sentences), GROUP))
-    return _table(groups, np.arange(len(sentences)), with_spans=False, with_words=True)
-
-
-def _table(groups: Iterable[list[Encoding]], rows: Int64s, with_spans: bool, with_words: bool) -> TokenTable:
-    kept = {"ids": True, "starts": with_spans, "ends": with_spans, "word_ids": with_words}
-    columns: dict[str, list[Int32s]] = {name: [np.zeros(0, np.int32)] for name in kept}
-    lengths: list[int] = []
-    with progress("splitting texts into tokens", rows.max(initial=-1) + 1, " texts") as bar:
-        for group in groups:
+    distinct, lengths = list(index), list[int]()
+    columns = {name: [np.zeros(0, np.int32)] for name in COLUMNS}
+    with progress("splitting texts into tokens", len(distinct), " texts") as bar:
+        for first in range(0, len(distinct), GROUP):
+            group = encode(distinct[first : first + GROUP])
             lengths += map(len, group)
-            for name in (name for name, is_kept in kept.items() if is_kept):
+            for name in ("ids", *kept):
                 columns[name].append(np.concatenate([getattr(encoding, name) for encoding in group]))
             bar.update(len(group))
-    tokens, starts, ends, words = map(np.concatenate, columns.values())
-    return TokenTable(tokens, starts, ends, words, offsets_of(np.array(lengths, np.int64)), rows)
+    return TokenTable([*map(np.concatenate, columns.values())], offsets_of(np.array(lengths, np.int64)), rows)
 
 
 LENGTH_WEIGHT = 0.01

@@ -23,7 +23,7 @@ from reader.tokenization.basic_tokenizer import has_words
 from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
-from tasks.kinds.features import Features, InputsBuilder, tokenize_texts
+from tasks.kinds.features import Features, InputsBuilder, tokenize
 from tasks.kinds.sentences import truncated_pair
 from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
@@ -148,7 +148,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         from its blank. The second segment loses tokens of the question before those of the option.
         """
         texts = [part for example in examples for option in example.options for part in _parts(example, option)]
-        table, builder = tokenize_texts(tokenizer, texts), InputsBuilder(tokenizer.vocabulary)
+        table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
         num_long = 0
         for number in range(0, len(texts), NUM_PARTS):
             before, filling, after, question, option = (table[number + part] for part in range(NUM_PARTS))

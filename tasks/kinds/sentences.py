@@ -18,7 +18,7 @@ from reader.system.arrays import Float32s, Int32s, Int64s
 from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, flag_of, id_of, label_of, list_of, score_of, text_of
-from tasks.kinds.features import Features, InputsBuilder, tokenize_texts
+from tasks.kinds.features import Features, InputsBuilder, tokenize
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.task import Task
 from tasks.layouts.rows import ID, Place, Role, Row
@@ -110,7 +110,7 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
         targets = [self.target(example.gold) for example in examples if example.gold is not None]
         field, settings, count = self.training_fields[-1], self.settings.input, len(examples)
         texts = [example.text_a for example in examples] + [example.text_b or "" for example in examples]
-        table, builder = tokenize_texts(tokenizer, texts), InputsBuilder(tokenizer.vocabulary)
+        table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
         samples_of, num_long = list[int](), 0
         for index, example in enumerate(examples):
             a, b, is_pair = table[index], table[count + index], example.text_b is not None

@@ -19,7 +19,7 @@ from reader.batches.fields import SLOTS, Batch, Field
 from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
-from tasks.kinds.features import Features, InputsBuilder, TokenTable, Window, tokenize_texts, windows_of
+from tasks.kinds.features import Features, InputsBuilder, TokenTable, Window, tokenize, windows_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span_answers import SpanExample, answer_tokens, best_spans, read_example
 from tasks.kinds.task import Task
@@ -119,7 +119,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         """
         settings, count = self.settings.input, len(examples)
         texts = [example.question for example in examples] + [example.context for example in examples]
-        table = tokenize_texts(tokenizer, texts, with_spans=True)
+        table = tokenize(tokenizer.encode_batch, texts, "starts", "ends")
         builder, samples = InputsBuilder(tokenizer.vocabulary), list[tuple[int, Window]]()
         slots, counts = list[tuple[int, int]](), Counter[str]()
         for index, example in enumerate(examples):

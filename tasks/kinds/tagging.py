@@ -22,7 +22,7 @@ from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
-from tasks.kinds.features import Features, InputsBuilder, tokenize_sentences, windows_of
+from tasks.kinds.features import Features, InputsBuilder, tokenize, windows_of
 from tasks.layouts.benchmarks import Cluener, entities_in
 from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
 from tasks.metrics.catalog import METRICS
@@ -199,7 +199,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
 
     def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> TaggingFeatures:
         """Return the features. A word that the tokenizer drops, such as a space, is [UNK]."""
-        table = tokenize_sentences(tokenizer, [example.tokens for example in examples])
+        table = tokenize(tokenizer.encode_words_batch, (example.tokens for example in examples), "word_ids")
         builder, room = InputsBuilder(tokenizer.vocabulary), self.settings.input.max_seq_len - 2
         example_of, slots, num_long = list[int](), list[Int64s](), 0
         for index in range(len(examples)):
