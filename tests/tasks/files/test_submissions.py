@@ -77,28 +77,70 @@ def test_files_have_the_names_that_benchmarks_ask_for(task: str, split: str, nam
     assert form_of(KNOWN[task]).file_name(KNOWN[task], split) == name
 
 
-def test_a_table_of_glue_has_every_row_once_in_order(tmp_path: Path) -> None:
-    write(tmp_path / "test.tsv", "index\tsentence\n0\tC.\n1\tA.\n2\t\n")
-    assert submit(TASKS["cola"], "test", tmp_path, ["1", "0", "1"]) == {
-        "CoLA.tsv": b"index\tprediction\n0\t1\n1\t0\n2\t1\n"
-    }
+ARTICLE = {"article": "a", "questions": ["q"], "options": [["x", "y", "z", "w"]], "answers": ["C"]}
+C3 = [["line"], [{"id": number, "question": "q", "choice": ["x", "y", "z"]} for number in (7, 8)], "d-1"]
+SCORES_OF_STSB = "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2.5\ne\tf\t5\n"
+PREDICTED = [0.1234567890123, -0.2, 5.3]
+NAME_AND_CITY = {"name": {"李明": [[0, 1]]}, "address": {"北京": [[3, 4]]}}
+# Task, split, its files, answers, and what is written.
+WRITTEN: list[tuple[str, str, dict[str, str], list[Any], str]] = [
+    # Every row once, in order.
+    ("cola", "test", {"test.tsv": "index\tsentence\n0\tC.\n1\tA.\n2\t\n"}, ["1", "0", "1"], "0\t1\n1\t0\n2\t1\n"),
+    # All digits of scores, which are limited to the range of the task in a test set only.
+    ("stsb", "dev", {"dev.tsv": SCORES_OF_STSB}, PREDICTED, "0\t0.1234567890123\n1\t-0.2\n2\t5.3\n"),
+    ("stsb", "test", {"test.tsv": SCORES_OF_STSB}, PREDICTED, "0\t0.1234567890123\n1\t0.0\n2\t5.0\n"),
+    ("race_high", "dev", {"dev/high/1.txt": json.dumps(ARTICLE)}, [2], '{"high/1-0": "C"}\n'),
+    # IDs of questions, and indices.
+    ("c3", "test", {"test1.1.json": json.dumps([C3])}, [2, 0], '{"id": 7, "label": 2}\n{"id": 8, "label": 0}\n'),
+    (
+        "conll2003",
+        "dev",
+        {"eng.testa": "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n. . O O\n\nBonn NNP I-NP I-LOC\n\n"},
+        [["B-ORG", "O"], ["B-PER"]],
+        "EU B-ORG B-ORG\n. O O\n\nBonn B-LOC B-PER\n\n",
+    ),
+    # White space is a token of a column.
+    (
+        "msra_ner",
+        "test",
+        {"test.tsv": "text_a\tlabel\n北\x02 \x02京\tB-LOC\x02O\x02B-LOC\n"},
+        [["B-LOC", "O", "O"]],
+        "北 B-LOC B-LOC\n_ O O\n京 B-LOC O\n\n",
+    ),
+    # The last characters are inclusive.
+    (
+        "cluener",
+        "dev",
+        {"dev.json": '{"text": "李明在北京", "label": {"name": {"李明": [[0, 1]]}}}'},
+        [NAME_AND_CITY],
+        json.dumps({"id": 0, "label": NAME_AND_CITY}, ensure_ascii=False) + "\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "split", "files", "answers", "content"), WRITTEN)
+def test_a_submission_has_the_form_of_its_benchmark_and_the_scores_of_the_evaluation(
+    tmp_path: Path, task: str, split: str, files: dict[str, str], answers: list[Any], content: str
+) -> None:
+    for name, text in files.items():
+        write(tmp_path / name, text)
+    of = TASKS[task]
+    details = [{"tags": each} for each in answers]  # only files of tags read them
+    [written] = submit(of, split, tmp_path, answers, details).values()
+    head = "index\tprediction\n" if task in ("cola", "stsb") else ""
+    assert written.decode() == head + content
+    if of.splits[split].labelled:
+        for_metric = {"high/1-0": 2} if task == "race_high" else answers
+        assert score(task, split, tmp_path / "p", written) == scores_of(of, split, tmp_path, for_metric)
+
+
+def test_another_metric_scores_a_file_and_other_programs_keep_the_marks_of_documents(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", "question\tsentence\tlabel\na\tb\tentailment\nc\td\tnot_entailment\n")
-    answers = ["not_entailment", "not_entailment"]
-    [(name, content)] = submit(TASKS["qnli"], "dev", tmp_path, answers).items()
-    expected = scores_of(TASKS["qnli"], "dev", tmp_path, answers)
-    assert score("qnli", "dev", tmp_path / name, content) == expected == {"accuracy": 0.5}
+    [(name, content)] = submit(TASKS["qnli"], "dev", tmp_path, ["not_entailment"] * 2).items()
+    assert score("qnli", "dev", tmp_path / name, content) == {"accuracy": 0.5}
     assert score("qnli", "dev", tmp_path / name, content, "--metric", "macro_f1")["macro_f1"] == pytest.approx(1 / 3)
-
-
-def test_scores_keep_all_their_digits_and_are_limited_to_the_range_in_a_test_set_only(tmp_path: Path) -> None:
-    rows = "a\tb\t1\nc\td\t2.5\ne\tf\t5\n"
-    for name in ("dev", "test"):
-        write(tmp_path / f"{name}.tsv", f"sentence1\tsentence2\tscore\n{rows}")
-    answers = [0.1234567890123, -0.2, 5.3]
-    content = submit(TASKS["stsb"], "dev", tmp_path, answers)["STS-B.tsv"]
-    assert score("stsb", "dev", tmp_path / "STS-B.tsv", content) == scores_of(TASKS["stsb"], "dev", tmp_path, answers)
-    content = submit(TASKS["stsb"], "test", tmp_path, answers)["STS-B.tsv"]
-    assert content == b"index\tprediction\n0\t0.1234567890123\n1\t0.0\n2\t5.0\n"
+    write(tmp_path / "eng.testa", "EU NNP I-NP I-ORG\n")
+    assert score("conll2003", "dev", tmp_path / "p", b"-DOCSTART- -X- O O\n\nEU B-ORG\n")["f1"] == 100
 
 
 def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Path) -> None:
@@ -135,7 +177,7 @@ def test_labels_of_a_text_are_a_list_in_its_line(tmp_path: Path) -> None:
     assert_one_line_error(done, f"{bad}:3: labels is not a list but 'sad calm'")
 
 
-def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:
+def test_answers_of_chid_are_found_by_id(tmp_path: Path) -> None:
     write_lines(tmp_path / "dev.json", {"content": ["#idiom1#和#idiom2#"], "candidates": ["甲", "乙", "丙"]})
     write_json(tmp_path / "dev_answer.json", {"#idiom1#": 2, "#idiom2#": 0})
     content = submit(TASKS["chid"], "dev", tmp_path, [2, 1])["chid11_predict.json"]
@@ -143,18 +185,6 @@ def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:
     assert score("chid", "dev", tmp_path / "p.json", content)["accuracy"] == 0.5
     missing = score("chid", "dev", tmp_path / "p.json", b'{"#idiom1#": 2, "#idiom7#": 0}')
     assert missing == {"accuracy": 0.5, "total": 2, "skipped": 1}
-    article = {"article": "a", "questions": ["q"], "options": [["x", "y", "z", "w"]], "answers": ["C"]}
-    write_json(tmp_path / "dev" / "high" / "1.txt", article)
-    content = submit(TASKS["race_high"], "dev", tmp_path, [2])["predictions.json"]
-    assert json.loads(content) == {"high/1-0": "C"}
-    assert score("race_high", "dev", tmp_path / "p.json", content)["high"] == 1
-
-
-def test_lines_of_c3_have_the_ids_of_the_questions_and_indices(tmp_path: Path) -> None:
-    questions = [{"id": number, "question": "q", "choice": ["x", "y", "z"]} for number in (7, 8)]
-    write_json(tmp_path / "test1.1.json", [[["line"], questions, "d-1"]])
-    files = submit(TASKS["c3"], "test", tmp_path, [2, 0])
-    assert files == {"c311_predict.json": b'{"id": 7, "label": 2}\n{"id": 8, "label": 0}\n'}
 
 
 def squad_file(answers: dict[str, list[str]]) -> dict[str, Any]:
@@ -195,16 +225,6 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
         assert all(scores[key] == expected[key] for key in ("exact", "f1", "HasAns_f1", "NoAns_f1"))
 
 
-def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
-    write(tmp_path / "eng.testa", "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n. . O O\n\nBonn NNP I-NP I-LOC\n\n")
-    tags = [["B-ORG", "O"], ["B-PER"]]
-    [(name, content)] = submit(TASKS["conll2003"], "dev", tmp_path, tags, [{"tags": row} for row in tags]).items()
-    assert content.decode() == "EU B-ORG B-ORG\n. O O\n\nBonn B-LOC B-PER\n\n"
-    for marks in (b"", b"-DOCSTART- -X- O O\n\n"):  # other programs keep the marks
-        found = score("conll2003", "dev", tmp_path / name, marks + content)
-        assert found == scores_of(TASKS["conll2003"], "dev", tmp_path, tags)
-
-
 SCHEMES = {
     "IOB1": "I-A I-A O I-A B-A I-B O",
     "IOB2": "B-A I-A O B-A B-A B-B O",
@@ -234,24 +254,6 @@ def scores_of_tags(folder: Path, gold: str, predicted: str, keys: str = "") -> S
         write(folder / name, "".join(f"x {tag}\n" for tag in tags.split()))
     kind = kind_of(with_labels(own, folder), KindSettings())
     return kind.evaluate(read_predictions(folder / "p", kind, load(kind.task, folder, "dev").examples, 0))
-
-
-def test_white_space_is_a_token_of_a_column(tmp_path: Path) -> None:
-    write(tmp_path / "test.tsv", "text_a\tlabel\n北\x02 \x02京\tB-LOC\x02O\x02B-LOC\n")
-    tags = [["B-LOC", "O", "O"]]
-    [(name, content)] = submit(TASKS["msra_ner"], "test", tmp_path, tags, [{"tags": tags[0]}]).items()
-    assert content.decode() == "北 B-LOC B-LOC\n_ O O\n京 B-LOC O\n\n"
-    assert score("msra_ner", "test", tmp_path / name, content)["recall"] == 50
-
-
-def test_cluener_has_the_last_characters_inclusive(tmp_path: Path) -> None:
-    write_lines(tmp_path / "dev.json", {"text": "李明在北京", "label": {"name": {"李明": [[0, 1]]}}})
-    label = {"name": {"李明": [[0, 1]]}, "address": {"北京": [[3, 4]]}}
-    content = submit(TASKS["cluener"], "dev", tmp_path, [label])["cluener_predict.json"]
-    assert json.loads(content) == {"id": 0, "label": label}
-    assert score("cluener", "dev", tmp_path / "p.json", content) == scores_of(
-        TASKS["cluener"], "dev", tmp_path, [label]
-    )
 
 
 RACE = '{"article": "a", "questions": ["q"], "options": [["x", "y"]], "answers": ["B"]}'
