@@ -88,7 +88,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         Role("is_impossible", needed=False, is_gold=True, may_lack=True),
         ID,
     )
-    layouts = (*ANY_KIND, "squad")
+    layouts = (*ANY_KIND, "squad", "dureader_documents")
     task_fields = ("unanswerable",)
     metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")
     submission = "squad"

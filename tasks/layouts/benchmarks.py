@@ -17,6 +17,7 @@ from tasks.layouts.rows import (
     BadRow,
     CharSpan,
     Cleaner,
+    OmittedError,
     Place,
     Row,
     RowError,
@@ -81,6 +82,34 @@ def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labell
     if missing is not None and not (missing == "answers" and values.get("is_impossible") is True):
         return BadRow(place, f"no {missing!r}")
     return Row(place, {"context": paragraph.get("context"), **({"answers": []} if labelled else {}), **values})
+
+
+@dataclass(frozen=True)
+class DuReaderDocuments(ObjectLines):
+    """The preprocessed files of DuReader 2.0: a question with several documents in each line.
+
+    Objects have `question_id`, `question`, `documents`, `answer_docs` and `answer_spans`. A document has
+    `segmented_paragraphs` and `most_related_para`; a span is a pair of token numbers, both inclusive, in that
+    paragraph. For each question, only the paragraph with the annotated span is read (the single-document form). The
+    context is this paragraph without the spaces between its tokens.
+    """
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
+        documents, answer = record["documents"], 0
+        if wanted.labelled:
+            if not record.get("answer_spans") or not record.get("answer_docs"):
+                raise OmittedError("no annotated span")
+            answer = record["answer_docs"][0]
+        tokens = documents[answer]["segmented_paragraphs"][documents[answer]["most_related_para"]]
+        values = {"id": str(record["question_id"]), "question": record["question"], "context": "".join(tokens)}
+        if not wanted.labelled:
+            return values
+        first, last = record["answer_spans"][0]
+        if not 0 <= first <= last < len(tokens):
+            raise RowError(f"the span [{first}, {last}] is outside of the paragraph's {len(tokens)} tokens")
+        found = {"text": "".join(tokens[first : last + 1]), "answer_start": len("".join(tokens[:first]))}
+        return {**values, "answers": [found]}
 
 
 # The marks of CLUEWSC's spans.

@@ -25,7 +25,7 @@ from reader.system.untrusted_text import read_yaml
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
-from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, Race, Squad, TextFolders
+from tasks.layouts.benchmarks import C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Race, Squad, TextFolders
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import Columns
 from tasks.layouts.tables import Conll, Csv, Tsv
@@ -43,6 +43,7 @@ LAYOUTS: dict[str, type] = {
     "c3": C3,
     "chid": Chid,
     "squad": Squad,
+    "dureader_documents": DuReaderDocuments,
     "conll": Conll,
     "cluener": Cluener,
 }

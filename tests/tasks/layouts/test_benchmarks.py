@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, Race, Squad
-from tasks.layouts.rows import BadRow, Row
+from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Race, Squad
+from tasks.layouts.rows import BadRow, OmittedRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
 
 ANSWER = {"text": "b", "answer_start": 2, "id": "1"}
@@ -241,3 +241,30 @@ def test_answers_and_blanks_must_belong_together(tmp_path: Path) -> None:
         read(Chid(), path)
     with pytest.raises(InputError, match="answer file of ChID"):
         read(Chid(), path, write_json(tmp_path / "b.json", []))
+
+
+def dureader(**fields: Any) -> dict[str, Any]:
+    documents = [
+        {"segmented_paragraphs": [["first", "one"]], "most_related_para": 0},
+        {"segmented_paragraphs": [["no"], ["上海", "迪士尼", "可以", "带"]], "most_related_para": 1},
+    ]
+    return {"question_id": 7, "question": "?", "documents": documents, **fields}
+
+
+def test_dureaders_answer_is_a_span_of_one_document(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t.json", dureader(answer_docs=[1], answer_spans=[[1, 2]]))
+    [row] = values(DuReaderDocuments(), path)
+    assert row["context"] == "上海迪士尼可以带"
+    [answer] = row["answers"]
+    assert answer == {"text": "迪士尼可以", "answer_start": 2}
+    assert row["context"][answer["answer_start"] :].startswith(answer["text"])
+    [test_row] = values(DuReaderDocuments(), path, labelled=False)
+    assert test_row == {"id": "7", "question": "?", "context": "firstone"}
+
+
+def test_dureaders_questions_without_span_are_omitted_and_broken_ones_bad(tmp_path: Path) -> None:
+    answers = [([], []), ([1], [[1, 4]]), ([9], [[1, 4]])]
+    lines = [dureader(answer_docs=docs, answer_spans=spans) for docs, spans in answers]
+    omitted, *bad = read(DuReaderDocuments(), write_lines(tmp_path / "t.json", *lines, {"question_id": 1}))
+    assert isinstance(omitted, OmittedRow)
+    assert [isinstance(row, BadRow) for row in bad] == [True] * 3
