@@ -8,10 +8,10 @@ the plain implementation, once for each distinct run.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from reader.tables.string_table import (
     find_or_add_strings,
     list_strings,
     pack_strings,
-    unpack_strings,
 )
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han, is_punctuation, segmenter, split_run
 from reader.tokenization.word_kernel import (
@@ -32,15 +31,17 @@ from reader.tokenization.word_kernel import (
     DROPPED,
     DROPPED_SPACE,
     HAN,
+    HAN_ITEM,
     LETTER,
     PUNCTUATION,
     SPACE,
-    RunWords,
+    WORD_ITEM,
     insert_run_words,
     split_bytes,
 )
 
-_BUFFER_BYTES = 1 << 20  # bytes of text that the compiled pass splits per call
+_BUFFER_BYTES = 1 << 20  # about as many bytes of text are split by one call of the compiled pass
+_SPACE = re.compile(rb"[ \t\r\n]")
 # Most short runs of a text repeat. Long ones, such as lines without spaces, would fill the memory.
 MAX_CACHED_RUNS, MAX_CACHED_CHARACTERS = 1 << 16, 32
 
@@ -70,39 +71,18 @@ def _character_class(character: str, folded: str) -> int:
     return PUNCTUATION if is_punctuation(character) else LETTER
 
 
-def cut_runs(name: str, text: UInt8s) -> PackedStrings:
-    """Return the words of several runs of Han characters, with "" after the last word of each run.
-
-    Args:
-        name: of a segmenter.
-        text: uint8, the runs in UTF-8, each followed by a line feed.
-    """
-    if name != "char":
-        cut = segmenter(name)
-        runs = text.tobytes().decode("utf-8").split("\n")[:-1]
-        return pack_strings([word for run in runs for word in (*cut(run), "")])
-    # In one step, which is ten times as fast. Words end at the last byte of each character, which no continuation byte
-    # follows.
-    is_in_word = text != ord("\n")
-    ends = np.cumsum(is_in_word)[np.append((text[1:] & 0xC0) != 0x80, True)]
-    return PackedStrings(np.concatenate([[0], ends]), text[is_in_word])
-
-
 class _SplitBuffers(NamedTuple):
     """The output arrays of `split_bytes`, with capacity for `size` bytes of text.
 
     word_bytes: uint8 [size], the concatenated words; item_ends: int64 [size + 1], where each item ends in them.
     item_kinds: int8 [size], the kind of each item. A line end and a run have no bytes in `word_bytes`.
-    run_bytes: uint8 [size], the concatenated runs to split in Python; run_ends: int64 [size + 1], where each run ends.
-    han_bytes: uint8 [2 * size], the runs of Han characters to segment, each followed by a line feed.
+    run_bytes: uint8 [size], the runs to split in Python, each followed by a line feed.
     """
 
     word_bytes: UInt8s
     item_ends: Int64s
     item_kinds: Int8s
     run_bytes: UInt8s
-    run_ends: Int64s
-    han_bytes: UInt8s
 
     @classmethod
     def allocate(cls, size: int) -> _SplitBuffers:
@@ -111,13 +91,11 @@ class _SplitBuffers(NamedTuple):
             item_ends=np.zeros(size + 1, np.int64),
             item_kinds=np.empty(size, np.int8),
             run_bytes=np.empty(size, np.uint8),
-            run_ends=np.zeros(size + 1, np.int64),
-            han_bytes=np.empty(2 * size, np.uint8),
         )
 
 
 class WordIndex:
-    """Assigns consecutive IDs to distinct words, in order of first occurrence.
+    """Assigns consecutive IDs to distinct words: each word has a larger one than those of earlier calls.
 
     Args:
         lowercase: whether words are converted to lower case and stripped of accents.
@@ -127,14 +105,16 @@ class WordIndex:
     def __init__(self, lowercase: bool, han: str = "char") -> None:
         self.lowercase = lowercase
         self.table = empty_table()
-        self._han, cut_han = han, segmenter(han)
+        self._cut_han = cut_han = segmenter(han)
+        classes = _character_classes(lowercase)
+        self._classes = np.where(classes == HAN, np.uint8(PUNCTUATION), classes) if han == "char" else classes
 
         def split(run: str) -> list[str]:
-            return [*split_run(run, lowercase, cut_han), ""]
+            return split_run(run, lowercase, cut_han)
 
         cached = lru_cache(MAX_CACHED_RUNS)(split)
         self._split_run = lambda run: (cached if len(run) <= MAX_CACHED_CHARACTERS else split)(run)
-        self._buffers = _SplitBuffers.allocate(_BUFFER_BYTES)
+        self._buffers = _SplitBuffers.allocate(0)
 
     def __len__(self) -> int:
         """Return the number of distinct words."""
@@ -154,36 +134,34 @@ class WordIndex:
 
         The last line needs no line feed. Raises UnicodeDecodeError for text that is not UTF-8.
         """
-        data = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
-        classes = _character_classes(self.lowercase)
+        text = text if text.endswith(b"\n") else text + b"\n"
         parts: list[Int32s] = []
-        state = np.zeros(2, np.int64)  # position of the next byte; whether the current line is not blank so far
-        while state[0] < len(data):
-            num_items, num_runs, han_size, next_run_size = split_bytes(
-                data, state, classes, self.lowercase, *self._buffers
+        start, is_nonblank = 0, False
+        while start < len(text):
+            # No run is cut: a block ends with white space.
+            space = _SPACE.search(text, start + _BUFFER_BYTES)
+            block = np.frombuffer(text, np.uint8)[start : space.end() if space else len(text)]
+            if len(block) > len(self._buffers.item_kinds):
+                self._buffers = _SplitBuffers.allocate(2 * len(block))
+            num_items, run_size, is_nonblank = split_bytes(
+                block, is_nonblank, self._classes, self.lowercase, *self._buffers
             )
-            parts.append(self._word_ids(num_items, num_runs, han_size))
-            if next_run_size >= len(self._buffers.item_kinds):
-                self._buffers = _SplitBuffers.allocate(2 * next_run_size)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+            parts.append(self._word_ids(num_items, run_size))
+            start += len(block)
+        return np.concatenate(parts)
 
-    def _word_ids(self, num_items: int, num_runs: int, han_size: int) -> Int32s:
+    def _word_ids(self, num_items: int, run_size: int) -> Int32s:
         """Return the stream of word IDs for the items in the buffers. The arguments are results of `split_bytes`."""
         buffers = self._buffers
         item_words = PackedStrings(buffers.item_ends[: num_items + 1], buffers.word_bytes)
         self.table, stream = find_or_add_strings(self.table, item_words)
         item_kinds = buffers.item_kinds[:num_items]
         stream[item_kinds == DOCUMENT_END] = DOCUMENT_END
-        if not num_runs and not han_size:
+        if not run_size:
             return stream
-        runs = unpack_strings(PackedStrings(buffers.run_ends[: num_runs + 1], buffers.run_bytes))
-        run_words = pack_strings([*chain.from_iterable(map(self._split_run, runs))])
-        # Runs of Han characters are not cached, because they seldom repeat.
-        han_words = cut_runs(self._han, buffers.han_bytes[:han_size]) if han_size else pack_strings([])
-        return insert_run_words(stream, item_kinds, self._add_run_words(run_words), self._add_run_words(han_words))
-
-    def _add_run_words(self, words: PackedStrings) -> RunWords:
-        """Return the IDs of the words of several runs. In `words`, "" (which has the ID -1) follows each run."""
-        self.table, ids = find_or_add_strings(self.table, words)
-        run_ends = np.flatnonzero(ids < 0)
-        return RunWords(ids[ids >= 0], np.concatenate([[0], run_ends - np.arange(len(run_ends))]))
+        runs = buffers.run_bytes[:run_size].tobytes().decode().split("\n")[:-1]
+        are_han = (item_kinds[item_kinds > WORD_ITEM] == HAN_ITEM).tolist()
+        # Runs of Han characters are not cached, because they seldom repeat. "", which has the ID -1, follows each run.
+        cut = (self._cut_han if is_han else self._split_run for is_han in are_han)
+        words = [word for run, words in zip(runs, cut, strict=True) for word in (*words(run), "")]
+        return insert_run_words(stream, item_kinds, self.add(words))

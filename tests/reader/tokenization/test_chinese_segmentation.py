@@ -11,20 +11,16 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import jieba
-import numpy as np
 import pytest
 
 from reader.system.processes import signal_at_parent_death
-from reader.tables.string_table import unpack_strings
 from reader.tokenization.basic_tokenizer import segmenter
-from reader.tokenization.word_index import cut_runs
 
 jieba.setLogLevel(logging.WARNING)
 
 
 def is_cut_as_by_jieba(runs: list[str]) -> bool:
-    found = unpack_strings(cut_runs("jieba", np.frombuffer("".join(f"{run}\n" for run in runs).encode(), np.uint8)))
-    return found == [word for run in runs for word in (*jieba.lcut(run), "")]
+    return [*map(segmenter("jieba"), runs)] == [*map(jieba.lcut, runs)]
 
 
 def test_all_kinds_of_characters_are_segmented_as_by_jieba() -> None:
