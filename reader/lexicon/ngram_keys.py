@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.errors import OptionError
-from reader.system.arrays import Int32s, Int64s, UInt64s
+from reader.system.arrays import Int32s, Int64s, UInt64s, offsets_of
 from reader.system.compiled import numba
 from reader.tables.hashing import find_slot
 
@@ -43,19 +43,13 @@ def key_layout(num_prefixes: int, num_words: int) -> KeyLayout:
     return KeyLayout(word_bits, count_bits)
 
 
-@numba.njit(cache=True, nogil=True)
 def ngram_totals(stream: Int32s, max_order: int) -> Int64s:
     """Return N_l, the number of l-grams, for l = 1 to `max_order`; int64 [max_order].
 
     No l-gram contains NO_WORD (or any other negative number).
     """
-    totals = np.zeros(max_order, np.int64)
-    run = 0
-    for word in stream:
-        run = run + 1 if word >= 0 else 0
-        for order in range(min(run, max_order)):
-            totals[order] += 1
-    return totals
+    runs = np.diff(np.flatnonzero(stream < 0), prepend=-1, append=len(stream)) - 1
+    return np.array([np.maximum(runs - order, 0).sum() for order in range(max_order)], np.int64)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -117,24 +111,18 @@ def merge_entries(entries: UInt64s, count_bits: int, min_count: int) -> tuple[UI
     """
     shift = np.uint64(count_bits)
     mask = (np.uint64(1) << shift) - np.uint64(1)
-    kept = 0
-    for only_counting in (True, False):
-        if not only_counting:
-            keys, counts = np.empty(kept, np.uint64), np.empty(kept, np.int64)
-            kept = 0
-        total = 0
-        for i in range(len(entries)):
-            total += np.int64(entries[i] & mask)
-            if i + 1 == len(entries) or entries[i + 1] >> shift != entries[i] >> shift:
-                if total >= min_count:
-                    if not only_counting:
-                        keys[kept], counts[kept] = entries[i] >> shift, total
-                    kept += 1
-                total = 0
-    return keys, counts
+    keys, counts = np.empty(len(entries), np.uint64), np.empty(len(entries), np.int64)
+    kept = total = 0
+    for i in range(len(entries)):
+        total += np.int64(entries[i] & mask)
+        if i + 1 == len(entries) or entries[i + 1] >> shift != entries[i] >> shift:
+            if total >= min_count:
+                keys[kept], counts[kept] = entries[i] >> shift, total
+                kept += 1
+            total = 0
+    return keys[:kept].copy(), counts[:kept].copy()
 
 
-@numba.njit(cache=True, nogil=True)
 def partition_by_hash(entries: UInt64s, count_bits: int, num_partitions: int) -> tuple[UInt64s, Int64s]:
     """Group entries into partitions by a hash of their keys: all entries of a key are in the same partition.
 
@@ -143,19 +131,10 @@ def partition_by_hash(entries: UInt64s, count_bits: int, num_partitions: int) ->
     Returns:
         The entries, partition after partition, and int64 [num_partitions + 1], where each partition begins.
     """
-    partition = np.empty(len(entries), np.int32)
-    bounds = np.zeros(num_partitions + 1, np.int64)
-    for i in range(len(entries)):
-        hashed = (entries[i] >> np.uint64(count_bits)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
-        partition[i] = np.int32(hashed * np.uint64(num_partitions) >> np.uint64(32))
-        bounds[partition[i] + 1] += 1
-    bounds = np.cumsum(bounds)
-    next_index = bounds.copy()
-    out = np.empty(len(entries), np.uint64)
-    for i in range(len(entries)):
-        out[next_index[partition[i]]] = entries[i]
-        next_index[partition[i]] += 1
-    return out, bounds
+    hashed = (entries >> np.uint64(count_bits)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
+    partition = (hashed * np.uint64(num_partitions) >> np.uint64(32)).astype(np.int32)
+    order = np.argsort(partition, kind="stable")
+    return entries[order], offsets_of(np.bincount(partition, minlength=num_partitions))
 
 
 class KeyTable(NamedTuple):
