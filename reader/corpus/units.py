@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reader.corpus.boundaries import Units, cut_lines
+from reader.corpus.boundaries import Units, build_trie, cut_lines
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, segmenter_of, spell
 from reader.system.arrays import Int32s, Int64s
-from reader.tables.trie import build_trie
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.word_index import WordIndex
 

@@ -20,7 +20,6 @@ import numpy as np
 from reader.lexicon.ngram_keys import (
     NO_WORD,
     KeyLayout,
-    KeyTable,
     count_runs,
     extend_prefixes,
     merge_entries,
@@ -30,6 +29,7 @@ from reader.lexicon.ngram_keys import (
 )
 from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s
 from reader.system.atomic_files import mapped_array, save_arrays
+from reader.tables.key_table import KeyTable
 from reader.tables.string_table import (
     PackedStrings,
     StringTable,

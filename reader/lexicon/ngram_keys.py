@@ -1,4 +1,4 @@
-"""Integer keys of l-grams, their counts as sorted 64-bit entries, and a hash table of keys.
+"""Integer keys of l-grams, and their counts as sorted 64-bit entries.
 
 The functions are pure and work on arrays; counting_stages.py applies them to a text that does not fit into memory.
 The prefix of an l-gram is its first l - 1 words; a prefix ID is the index of this (l-1)-gram among the kept ones (for
@@ -15,7 +15,7 @@ import numpy as np
 from reader.errors import OptionError
 from reader.system.arrays import Int32s, Int64s, UInt64s, offsets_of
 from reader.system.compiled import numba
-from reader.tables.hashing import find_slot
+from reader.tables.key_table import KeyTable, find_slot
 
 NO_WORD = -1
 
@@ -135,30 +135,6 @@ def partition_by_hash(entries: UInt64s, count_bits: int, num_partitions: int) ->
     partition = (hashed * np.uint64(num_partitions) >> np.uint64(32)).astype(np.int32)
     order = np.argsort(partition, kind="stable")
     return entries[order], offsets_of(np.bincount(partition, minlength=num_partitions))
-
-
-class KeyTable(NamedTuple):
-    """Hash table from keys to their indices in the array it was built from: open addressing, at most half full.
-
-    keys: uint64 [slots], key + 1, or 0 in a free slot; indices: int32 [slots].
-    """
-
-    keys: UInt64s
-    indices: Int32s
-
-
-@numba.njit(cache=True, nogil=True)
-def build_key_table(keys: UInt64s) -> KeyTable:
-    """Build the table of distinct keys."""
-    slots = 16
-    while slots < 2 * len(keys):
-        slots *= 2
-    table, indices = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    for i in range(len(keys)):
-        key = keys[i] + np.uint64(1)
-        slot = find_slot(table, key)
-        table[slot], indices[slot] = key, i
-    return KeyTable(table, indices)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,1 +1,1 @@
-"""Compiled lookup tables: hashing, strings to IDs, and prefix trees."""
+"""Compiled lookup tables: of 64-bit keys, and of strings."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s, offsets_of, range_indices
 from reader.system.compiled import numba
-from reader.tables.hashing import hash_to_slot
+from reader.tables.key_table import hash_to_slot
 
 SHORT_BYTES = 7  # the longest string that fits into a 64-bit key together with its length
 _LONG = np.uint64(0xFF << 56)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from reader.batches.feeder import Feeder, Masking
-from reader.corpus.boundaries import cut_lines
+from reader.corpus.boundaries import build_trie, cut_lines
 from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter
@@ -26,7 +26,6 @@ from reader.demo_text import documents, write_text
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
-from reader.tables.trie import build_trie
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles

@@ -7,8 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from reader.corpus.boundaries import cut_lines
-from reader.tables.trie import Trie, build_trie
+from reader.corpus.boundaries import Trie, build_trie, cut_lines
 from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 
 

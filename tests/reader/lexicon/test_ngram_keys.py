@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from reader.lexicon.ngram_keys import (
-    build_key_table,
     count_runs,
     extend_prefixes,
     merge_entries,
     ngram_keys,
     partition_by_hash,
 )
+from reader.tables.key_table import build_key_table
 
 
 def test_counts_of_trigrams_equal_plain_counting() -> None:

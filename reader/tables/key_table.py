@@ -1,10 +1,12 @@
-"""Hash tables with open addressing and linear probing: where a key is."""
+"""Hash tables of 64-bit keys, with open addressing and linear probing."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from reader.system.arrays import UInt64s
+from reader.system.arrays import Int32s, UInt64s
 from reader.system.compiled import numba
 
 
@@ -28,3 +30,27 @@ def find_slot(keys: UInt64s, key: np.uint64) -> int:
     while keys[slot] != key and keys[slot] != 0:
         slot = (slot + 1) & (len(keys) - 1)
     return slot
+
+
+class KeyTable(NamedTuple):
+    """Hash table from keys to their indices in the array it was built from: open addressing, at most half full.
+
+    keys: uint64 [slots], key + 1, or 0 in a free slot; indices: int32 [slots].
+    """
+
+    keys: UInt64s
+    indices: Int32s
+
+
+@numba.njit(cache=True, nogil=True)
+def build_key_table(keys: UInt64s) -> KeyTable:
+    """Build the table of distinct keys."""
+    slots = 16
+    while slots < 2 * len(keys):
+        slots *= 2
+    table, indices = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+    for i in range(len(keys)):
+        key = keys[i] + np.uint64(1)
+        slot = find_slot(table, key)
+        table[slot], indices[slot] = key, i
+    return KeyTable(table, indices)
