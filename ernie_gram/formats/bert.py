@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
+from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
@@ -28,7 +28,6 @@ from ernie_gram.formats.vocabularies import (
     assembled,
     read_tokenizer,
     tokenizer_settings,
-    vocabulary_obstacles,
     write_vocabulary,
 )
 from reader.errors import InputError
@@ -74,10 +73,7 @@ def read(folder: Path) -> ModelRecord:
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:
     """Return what a BERT cannot hold of a model."""
-    found = [*lost_heads(model), *vocabulary_obstacles(model.vocabulary), *width_obstacles(model.config, "BERT")]
-    if model.config.use_relative_position and model.parameters[RELATIVE].any():
-        found.append(Obstacle("relative position: BERT has no bias by distance, so the outputs change"))
-    return found
+    return obstacles(model, "BERT", "BERT has no bias by distance, so the outputs change")
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import ModelRecord, Obstacle
-from ernie_gram.formats.names import SEGMENTS, TOKEN_HEAD
+from ernie_gram.formats.names import RELATIVE, SEGMENTS, TOKEN_HEAD
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
     HEAD_TRANSFORM,
@@ -28,6 +28,7 @@ from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import counted
+from reader.tokenization.wordpiece import WordPieceVocabulary
 
 # The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
 PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
@@ -94,28 +95,47 @@ def held_parameters(model: ModelRecord) -> Arrays:
     return arrays
 
 
-def width_obstacles(config: ModelConfig, software: str) -> list[Obstacle]:
-    """Return an obstacle if the embeddings are not as wide as the layers, which the software requires."""
-    if config.embedding_size == config.hidden_size:
-        return []
-    return [Obstacle(f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size", is_loss=False)]
+def needs_relative_position(model: ModelRecord) -> bool:
+    """Return whether the model has a relative position bias that changes its output."""
+    return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
-def epsilon_losses(config: ModelConfig, software: str, epsilon: float) -> list[Obstacle]:
-    """Return a loss if layer_norm_eps is not `epsilon`, the only value that the software has."""
-    if config.layer_norm_eps == epsilon:
-        return []
-    changed = f"layer_norm_eps {config.layer_norm_eps:g}: {software} has {epsilon:g}, so the outputs change slightly"
-    return [Obstacle(changed)]
-
-
-def lost_heads(model: ModelRecord, holds_token_head: bool = True, keeps_transform: bool = False) -> list[Obstacle]:
-    """Return the losses of heads and lexicon in a format of other software.
+def obstacles(
+    model: ModelRecord,
+    software: str,
+    relative: str = "",
+    epsilon: float | None = None,
+    any_width: bool = False,
+    holds_token_head: bool = True,
+    keeps_transform: bool = False,
+) -> list[Obstacle]:
+    """Return what a format of other software cannot hold of a model.
 
     Args:
+        software: its name, for the reasons.
+        relative: what it does in place of a bias by relative position; "" if it has one.
+        epsilon: the only layer_norm_eps that it has; None if it is a setting there.
+        any_width: whether its embeddings may have another width than its layers.
         holds_token_head: whether the format holds a head over tokens.
         keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
     """
+    config, vocabulary = model.config, model.vocabulary
+    found = list(map(Obstacle, _lost_heads(model, holds_token_head, keeps_transform)))
+    if not isinstance(vocabulary, WordPieceVocabulary):
+        only = f"only WordPiece ({WordPieceVocabulary.file_name})"
+        found.append(Obstacle(f"a vocabulary of {vocabulary.kind}: {only}", is_loss=False))
+    if not any_width and config.embedding_size != config.hidden_size:
+        reason = f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size"
+        found.append(Obstacle(reason, is_loss=False))
+    if relative and needs_relative_position(model):
+        found.append(Obstacle(f"relative position: {relative}"))
+    if epsilon not in (None, config.layer_norm_eps):
+        changed = f"{software} has {epsilon:g}, so the outputs change slightly"
+        found.append(Obstacle(f"layer_norm_eps {config.layer_norm_eps:g}: {changed}"))
+    return found
+
+
+def _lost_heads(model: ModelRecord, holds_token_head: bool, keeps_transform: bool) -> list[str]:
     lost, keeps = [], bool(keeps_transform and model.config.out_emb_size)
     names = [name for name in pretraining_parameters(model) if not (keeps and name in HEAD_TRANSFORM)]
     if names and not (holds_token_head and has_token_head(model)):
@@ -130,7 +150,7 @@ def lost_heads(model: ModelRecord, holds_token_head: bool = True, keeps_transfor
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     if model.head:
         lost.append(f"a head of your own, {counted(len(model.head), 'array')}: only our own folders hold one")
-    return [Obstacle(reason) for reason in lost]
+    return lost
 
 
 def read_own_parameters(

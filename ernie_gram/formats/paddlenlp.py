@@ -20,10 +20,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
+from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
-from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
+from ernie_gram.formats.names import TOKEN_HEAD, from_ours
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
     LOWERCASE,
@@ -40,7 +40,6 @@ from ernie_gram.formats.vocabularies import (
     read_vocabulary,
     special_tokens,
     tokenizer_settings,
-    vocabulary_obstacles,
     write_vocabulary,
 )
 from ernie_gram.model import exact_relative_position
@@ -168,22 +167,11 @@ def cannot_hold(model: ModelRecord) -> list[Obstacle]:
     Relative position is a loss, because PaddleNLP never applies it, unless its table is zero. Another layer_norm_eps
     and prediction heads are losses too. A folder that PaddleNLP could not load is refused.
     """
-    config, found = model.config, lost_heads(model, holds_token_head=False)
-    found += width_obstacles(config, "PaddleNLP's ErnieGramModel")
-    found += vocabulary_obstacles(model.vocabulary)
-    if needs_mask(model):
-        found.append(
-            Obstacle(
-                "relative position: PaddleNLP stores the table of the bias but never applies it, and computes "
-                f"something else, unless it is given the attention mask that {EXAMPLE} makes"
-            )
-        )
-    return [*found, *epsilon_losses(config, "PaddleNLP", LAYER_NORM_EPS)]
-
-
-def needs_mask(model: ModelRecord) -> bool:
-    """Return whether the model has a relative position bias that changes its output."""
-    return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
+    relative = (
+        "PaddleNLP stores the table of the bias but never applies it, and computes something else, unless it is given "
+        f"the attention mask that {EXAMPLE} makes"
+    )
+    return obstacles(model, "PaddleNLP", relative, LAYER_NORM_EPS, holds_token_head=False)
 
 
 def write(
@@ -215,7 +203,7 @@ def write(
     write_settings(folder / TOKENIZER_CONFIG, tokenizer)
     write_settings(folder / "special_tokens_map.json", special_tokens())
     write_vocabulary(vocabulary, folder)
-    if needs_mask(model):
+    if needs_relative_position(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
     class_name, task = head.architecture if head else "AutoModel", model.training.task if model.training else ""
@@ -229,7 +217,7 @@ def write(
         class_name=class_name,
         outputs=outputs,
         meaning=meaning,
-        needs_mask=needs_mask(model),
+        needs_mask=needs_relative_position(model),
     )
     numbers = sum(values.size for values in arrays.values())
     card = model_card(model, name, NAME, how, numbers, lost, [*_differences(model), *different])

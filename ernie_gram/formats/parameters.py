@@ -64,7 +64,7 @@ OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_p
 # The one of these tables that the format's own software always reads. A model that does not use it has zeros there;
 # other values come from training in that software.
 ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
-MAX_LISTED = 3
+MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -228,12 +228,12 @@ def check_numbers(arrays: Arrays, source: str) -> None:
 
 
 def _listed(parameters: list[str]) -> str:
-    """Return "parameter a is", or "parameters a, b, c and 4 more are"."""
-    return f"parameter {parameters[0]} is" if len(parameters) == 1 else f"parameters {_some(parameters)} are"
+    """Return "parameter a is", or "parameters a, b, c, d, e and 4 more are"."""
+    return f"parameter {parameters[0]} is" if len(parameters) == 1 else f"parameters {some_of(parameters)} are"
 
 
-def _some(found: list[str]) -> str:
-    """Return "a, b, c and 4 more"."""
+def some_of(found: list[str]) -> str:
+    """Return "a, b, c, d, e and 4 more"."""
     more = len(found) - MAX_LISTED
     return ", ".join(found[:MAX_LISTED]) + f" and {more} more" * (more > 0)
 
@@ -242,7 +242,7 @@ def _notes_on_ignored(ignored: Mapping[str, str]) -> list[str]:
     names_of: dict[str, list[str]] = {}
     for name, kind in ignored.items():
         names_of.setdefault(kind, []).append(name)
-    return [f"left out {_some(found)}: {kind}" for kind, found in names_of.items()]
+    return [f"left out {some_of(found)}: {kind}" for kind, found in names_of.items()]
 
 
 def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:

@@ -14,12 +14,13 @@ ernie_config.json is true (a key of ours). The dygraph code always adds them, an
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.heads import epsilon_losses, has_token_head, held_parameters, lost_heads, width_obstacles
+from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
 from ernie_gram.formats.parameters import (
@@ -32,57 +33,40 @@ from ernie_gram.formats.parameters import (
     write_settings,
 )
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
-from ernie_gram.formats.vocabularies import assembled, read_vocabulary, vocabulary_obstacles, write_vocabulary
+from ernie_gram.formats.vocabularies import assembled, read_vocabulary, write_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 CONFIG, PARAMS, WEIGHTS = "ernie_config.json", "params", "saved_weights.pdparams"
+WEIGHTS_OF = {"static": PARAMS, "dygraph": WEIGHTS}
 LAYER_NORM_EPS = 1e-5
 # Settings of ours that upstream does not have: whatever stands in its files, it computes with the defaults.
 NOT_UPSTREAM = ("layer_norm_eps", "intermediate_size")
 
 
-def read_static(folder: Path) -> ModelRecord:
+def _read(folder: Path, layout: Column) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    settings = {"use_relative_position": (folder / PARAMS / RELATIVE).is_file(), **_read_settings(folder, PARAMS)}
-    return _read(folder, STATIC.name, PARAMS, "static", settings)
-
-
-def read_dygraph(folder: Path) -> ModelRecord:
-    """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    settings = _read_settings(folder, WEIGHTS)
-    settings = {"use_sentence_embedding": True, **settings, "use_relative_position": bool(settings.get("rel_pos_size"))}
-    return _read(folder, DYGRAPH.name, WEIGHTS, "dygraph", settings)
-
-
-def _read_settings(folder: Path, weights: str) -> dict[str, Any]:
-    """Return the settings in a folder, without those that upstream does not have."""
-    if not (folder / CONFIG).is_file():
+    weights, path = WEIGHTS_OF[layout], folder / CONFIG
+    if not path.is_file():
         raise InputError(f"{folder}: has {weights}, but no {CONFIG}; put upstream's file there")
-    return {key: value for key, value in read_json(folder / CONFIG).items() if key not in NOT_UPSTREAM}
+    settings = {key: value for key, value in read_json(path).items() if key not in NOT_UPSTREAM}
+    if layout == "static":
+        settings = {"use_relative_position": (folder / PARAMS / RELATIVE).is_file(), **settings}
+    else:
+        settings = {"use_sentence_embedding": True, **settings}
+        settings["use_relative_position"] = bool(settings.get("rel_pos_size"))
+    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, str(path)))
+    loaded = load_parameters(folder / weights, layout, model_config(settings, str(path)))
+    return assembled(folder, f"upstream_{layout}", loaded, vocabulary)
 
 
-def _read(folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any]) -> ModelRecord:
-    source = str(folder / CONFIG)
-    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
-    loaded = load_parameters(folder / weights, column, model_config(settings, source))
-    return assembled(folder, format_name, loaded, vocabulary)
-
-
-def cannot_hold_dygraph(model: ModelRecord) -> list[Obstacle]:
-    """Return what the dygraph layout cannot hold of a model."""
-    found = cannot_hold_static(model, keeps_transform=False)
-    return [*found, *width_obstacles(model.config, "upstream's dygraph model")]
-
-
-def cannot_hold_static(model: ModelRecord, keeps_transform: bool = True) -> list[Obstacle]:
-    """Return what the static layout cannot hold of a model."""
-    config = model.config
-    found = [*lost_heads(model, keeps_transform=keeps_transform), *vocabulary_obstacles(model.vocabulary)]
-    found += epsilon_losses(config, "upstream", LAYER_NORM_EPS)
-    if config.feed_forward_size != 4 * config.hidden_size:
-        found.append(Obstacle(f"intermediate_size {config.feed_forward_size}: upstream has 4 x hidden_size", False))
+def _cannot_hold(model: ModelRecord, layout: Column) -> list[Obstacle]:
+    """Return what a layout cannot hold of a model."""
+    is_static, size = layout == "static", model.config.feed_forward_size
+    found = obstacles(model, "upstream", "", LAYER_NORM_EPS, any_width=is_static, keeps_transform=is_static)
+    if size != 4 * model.config.hidden_size:
+        found.append(Obstacle(f"intermediate_size {size}: upstream has 4 x hidden_size", is_loss=False))
     return found
 
 
@@ -123,15 +107,15 @@ STATIC = Format(
     "upstream_static",
     f"folder {PARAMS}/ beside {CONFIG}",
     lambda folder: (folder / PARAMS).is_dir(),
-    read_static,
-    cannot_hold_static,
+    partial(_read, layout="static"),
+    partial(_cannot_hold, layout="static"),
     write_static,
 )
 DYGRAPH = Format(
     "upstream_dygraph",
     f"{WEIGHTS} beside {CONFIG}",
     lambda folder: (folder / WEIGHTS).is_file(),
-    read_dygraph,
-    cannot_hold_dygraph,
+    partial(_read, layout="dygraph"),
+    partial(_cannot_hold, layout="dygraph"),
     write_dygraph,
 )

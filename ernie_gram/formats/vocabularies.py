@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.formats.heads import NEVER, token_head_settings
-from ernie_gram.formats.model import ModelRecord, Obstacle
-from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded, flag
+from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded, flag, some_of
 from reader.errors import InputError, quoted
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
@@ -28,8 +28,6 @@ from reader.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceVocabula
 VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 ADDED_TOKENS, SPECIAL_TOKENS_MAP = "added_tokens.json", "special_tokens_map.json"
 MAX_TOKENIZER_BYTES = 100_000_000
-# Tokens that a note lists.
-MAX_LISTED = 5
 MAX_ROWS_PER_TOKEN = 2
 # A tab, a line break or half a character: what was written could not be read back.
 UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
@@ -69,13 +67,6 @@ def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int)
 def special_tokens() -> dict[str, str]:
     """Return the content of special_tokens_map.json."""
     return {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
-
-
-def vocabulary_obstacles(vocabulary: Vocabulary) -> list[Obstacle]:
-    """Return an obstacle unless the vocabulary is WordPiece, the only kind of other software."""
-    if isinstance(vocabulary, WordPieceVocabulary):
-        return []
-    return [Obstacle(f"a vocabulary of {vocabulary.kind}: only WordPiece ({WordPieceVocabulary.file_name})", False)]
 
 
 def assembled(
@@ -216,9 +207,8 @@ def _added_tokens(
             "special tokens of the vocabulary, each one token in transformers, but cut like other text here",
         ),
     ):
-        if listed := sorted(tokens):
-            more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
-            yield f"{what}: {', '.join(listed[:MAX_LISTED])}{more}; {DIFFER}"
+        if tokens:
+            yield f"{what}: {some_of(sorted(tokens))}; {DIFFER}"
 
 
 def _is_found(token: str, vocabulary: Vocabulary) -> bool:

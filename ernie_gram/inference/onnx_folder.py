@@ -1,27 +1,43 @@
-"""The folder of a model in ONNX. No Paddle here.
+"""The folder of a model in ONNX.
 
 model.onnx        the network with its parameters
 onnx.json         what it reads and computes, and how text becomes token IDs (`Description`)
 vocab.txt         the vocabulary, or spm.model of sentencepiece; and further files, as of an exported program
 README.md         how to run it
 checksums.json    SHA-256 of the files above
+
+An exported program is converted in a process of its own, because paddle2onnx ends it at an operator it lacks:
+
+    python -m ernie_gram.inference.onnx_folder PROGRAM_FOLDER MODEL.onnx
+
+paddle2onnx's own optimisers are not used: one of them installs packages. ONNX Runtime optimises a model itself.
 """
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.inference.onnx_folder")
+
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ernie_gram.config.checks import require
+from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import (
     DESCRIPTION,
     FILL_MASK,
     PARAMETERS,
     PROGRAM,
+    ArraySpec,
     Description,
     load_description,
 )
@@ -38,6 +54,8 @@ TO, ONNX = "--to", "onnx"
 FILE, DESCRIBED, CARD = "model.onnx", "onnx.json", "README.md"
 # A file of protobuf is smaller than this.
 MAX_BYTES = 2**31
+# The first version of ONNX's operators that has LayerNormalization.
+OPSET = 17
 
 RUN = """```python
 import numpy as np, onnxruntime
@@ -80,7 +98,7 @@ def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
         require(not description.task.get("has_generator"), TO, reason)
         with atomic_folder(folder) as partial:
             try:
-                for _ in lines_of_module("ernie_gram.inference.onnx_conversion", str(program), str(partial / FILE)):
+                for _ in lines_of_module(__name__, str(program), str(partial / FILE)):
                     pass  # what paddle2onnx prints
             except InputError as error:
                 raise InputError(f"{TO}: onnx: paddle2onnx cannot convert this model: {error}") from error
@@ -108,3 +126,37 @@ def card(name: str, description: Description) -> str:
     head = f"# {name}\n\nA model in ONNX ({description.outputs}). B texts have L tokens each, padding included.\n\n"
     used = slots if any(each.name == SLOTS.name for each in description.feeds) else ""
     return head + "\n".join(lines) + "\n\n" + used + run + "\n"
+
+
+def name_values(graph: Any, specs: tuple[ArraySpec, ...], values: Any) -> None:
+    """Give the inputs or the outputs of a graph the names and axes of their specs; H and C are not free."""
+    for value, spec in zip(values, specs, strict=True):
+        for node in graph.node:
+            for names in (node.input, node.output):
+                for i, name in enumerate(names):
+                    if name == value.name:
+                        names[i] = spec.name
+        value.name = spec.name
+        for size, letter in zip(value.type.tensor_type.shape.dim, spec.shape, strict=True):
+            if size.dim_value <= 0:
+                size.dim_param = letter
+
+
+def main() -> None:
+    """Convert an exported program; raises InputError."""
+    folder, path = map(Path, sys.argv[1:])
+    os.environ["POLYGRAPHY_AUTOINSTALL_DEPS"] = "0"
+    load_paddle()
+    import onnx
+    import paddle2onnx
+
+    description = load_description(folder)
+    source = str(folder / PROGRAM), str(folder / PARAMETERS)
+    paddle2onnx.export(*source, str(path), opset_version=OPSET, optimize_tool="none")
+    if not path.is_file():
+        raise InputError("paddle2onnx wrote no file")
+    model = onnx.load(path)
+    name_values(model.graph, description.feeds, model.graph.input)
+    name_values(model.graph, description.fetches, model.graph.output)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)

@@ -23,7 +23,7 @@ from tests.support.task_files import write
 
 
 def test_every_command_is_in_the_list() -> None:
-    started_by_ours = {"ernie_gram.inference.onnx_conversion"}
+    started_by_ours = {"ernie_gram.inference.onnx_folder"}
     assert {*MODULES.values()} | started_by_ours == set(COMMANDS)
     lines = call(main).stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")][-len(MODULES) :] == [*MODULES]
