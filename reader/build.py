@@ -21,21 +21,7 @@ from reader.build_messages import (
     print_lexicon_summary,
     warn_of_unknown_tokens,
 )
-from reader.build_options import (
-    add_input,
-    add_output,
-    add_output_folder,
-    add_resources,
-    add_segmenter,
-    add_text_format,
-    add_vocab,
-    check_output,
-    open_text,
-    parse_orders,
-    parse_positive,
-    parse_shard,
-    resources_from,
-)
+from reader.build_options import OPTIONS, check_output, open_text, resources_from
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
@@ -47,7 +33,7 @@ from reader.lexicon.own_list import given_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
 from reader.system.lock_files import locked_name
-from reader.system.output_files import check_output_path
+from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
 from reader.system.resumable_folder import resumable_folder, stopped_plan
 from reader.tables.string_table import unpack_strings
@@ -57,7 +43,6 @@ from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
 from reader.tokenization.vocabulary_file import (
-    KINDS,
     kind_of,
     load_vocabulary,
     note_other_unicode,
@@ -209,87 +194,26 @@ def build_parser() -> OneLineParser:
     main = OneLineParser(description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check")
 
-    def add(
-        name: str, run: Callable[[argparse.Namespace], None], *groups: Callable[[argparse.ArgumentParser], None]
-    ) -> argparse.ArgumentParser:
+    def add(name: str, run: Callable[[argparse.Namespace], None], *options: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
         parser.set_defaults(run=run, error=parser.error)
-        for add_options in groups:
-            add_options(parser)
+        for option in options:
+            parser.add_argument(option, **OPTIONS[option])
         return parser
 
-    text = add_text_format, add_input
-    command = add("vocab", build_vocab, *text, add_output, add_segmenter)
-    command.add_argument(
-        "--tokenizer",
-        choices=[kind.kind for kind in KINDS],
-        default=KINDS[0].kind,
-        help="how words are split into tokens (%(default)s)",
-    )
-    command.add_argument(
-        "--size",
-        type=parse_positive,
-        default=30000,
-        help="maximum number of tokens, including special tokens (%(default)s)",
-    )
-
-    command = add("lexicon", build_lexicon, *text, add_output, add_vocab, add_segmenter, add_resources)
-    command.add_argument(
-        "--top",
-        type=parse_orders,
-        default="2:200000,3:100000",
-        metavar="ORDER:K,...",
-        help="number of n-grams to keep for each order (%(default)s, as in the paper); order 1, which the paper does "
-        "not use, keeps words of several Han characters, ranked by count",
-    )
-    command.add_argument(
-        "--min_count",
-        type=parse_positive,
-        default=1,
-        metavar="N",
-        help="leave out n-grams that occur less than N times in the text; --top then selects among the others "
-        "(%(default)s)",
-    )
-    command.add_argument(
-        "--max_ngram_tokens",
-        type=parse_positive,
-        default=8,
-        help="leave out n-grams of more sub-word tokens (%(default)s)",
-    )
-    command.add_argument(
-        "--engine",
-        choices=("local", "spark"),
-        default="local",
-        help="counting engine: processes on this machine, or Spark, which has its own settings for memory and cores "
-        "(%(default)s)",
-    )
-    command.add_argument(
-        "--master",
-        metavar="URL",
-        help="master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
-    )
-
-    command = add("corpus", build_corpus_command, *text, add_output_folder, add_vocab, add_resources)
-    command.add_argument(
-        "--lexicon",
-        type=Path,
-        metavar="FILE",
-        help="a lexicon.tsv; its segmenter is used. Or a list of phrases of your own, one a line (docs/building.md). "
-        "Without a lexicon every unit is a token, and every Han character a word",
-    )
-    command.add_argument(
-        "--shard",
-        type=parse_shard,
-        metavar="I/N",
-        help="build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, and "
-        "`join` concatenates the shards",
-    )
-
-    command = add("join", join_command, add_output_folder)
-    command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
-
-    command = add("check", check_command)
-    command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
+    text = "--input", "--text_field", "--cased"
+    resources = "--memory", "--processes"
+    counting = "--top", "--min_count", "--max_ngram_tokens", "--engine", "--master"
+    vocab = add("vocab", build_vocab, *text, "--segmenter", "--tokenizer", "--size")
+    lexicon = add("lexicon", build_lexicon, *text, "--vocab", "--segmenter", *resources, *counting)
+    corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", "--shard", *resources)
+    join = add("join", join_command)
+    join.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
+    for parser in (vocab, lexicon):
+        add_output_file(parser, "the file to write", required=True)
+    for parser in (corpus, join):
+        add_output_file(parser, "the folder to write", type=Path, metavar="DIR", required=True)
+    add("check", check_command).add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
     return main
 
 

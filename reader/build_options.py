@@ -1,4 +1,4 @@
-"""Options that several commands of the reader share: parsers for values, groups of options, and their checks."""
+"""The options of the reader's commands: parsers for values, the table of the options, and their checks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import argparse
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from reader.corpus.memmap import FILES
 from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import check_output_path
 from reader.system.processes import available_cores
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.vocabulary_file import KINDS
 
 
 def parse_orders(text: str) -> dict[int, int]:
@@ -65,76 +67,96 @@ def parse_positive(text: str) -> int:
     return int(text)
 
 
-def add_text_format(parser: argparse.ArgumentParser) -> None:
-    """Add the options for how text is read."""
-    parser.add_argument(
-        "--text_field",
-        default="text",
-        help="field of a .jsonl record that contains its text; doc.body is body inside doc (%(default)s)",
-    )
-    parser.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the file that is written."""
-    add_output_file(parser, "the file to write", required=True)
-
-
-def add_output_folder(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the folder that is written."""
-    add_output_file(parser, "the folder to write", type=Path, metavar="DIR", required=True)
-
-
-def add_input(parser: argparse.ArgumentParser) -> None:
-    """Add the input files."""
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        required=True,
-        metavar="PATH",
-        help="files, folders or quoted globs (skipped: hidden files and corpora in folders, and vocab.txt of models); "
-        ".txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
-    )
-
-
-def add_resources(parser: argparse.ArgumentParser) -> None:
-    """Add memory and processes, see `resources_from`."""
-    parser.add_argument(
-        "--memory",
-        type=parse_memory,
-        default="2GB",
-        metavar="SIZE",
-        help="maximum memory of all processes together; give 0.5GB or more for each (%(default)s)",
-    )
-    parser.add_argument(
-        "--processes",
-        type=parse_positive,
-        default=available_cores(),
-        metavar="N",
-        help="number of processes (default: all cores, here %(default)s)",
-    )
-
-
-def add_vocab(parser: argparse.ArgumentParser) -> None:
-    """Add the vocabulary."""
-    parser.add_argument(
-        "--vocab",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="vocab.txt in BERT's format, or a .model file of sentencepiece",
-    )
-
-
-def add_segmenter(parser: argparse.ArgumentParser) -> None:
-    """Add the choice of how Han characters are split into words."""
-    parser.add_argument(
-        "--segmenter",
-        choices=SEGMENTERS,
-        default=SEGMENTERS[0],
-        help="how Han characters are split into words: jieba; char (each character is a word); space (words are "
+# The options of the commands, but for --output and --overwrite.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--input": {
+        "nargs": "+",
+        "required": True,
+        "metavar": "PATH",
+        "help": "files, folders or quoted globs (skipped: hidden files and corpora in folders, and vocab.txt of models)"
+        "; .txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
+    },
+    "--text_field": {
+        "default": "text",
+        "help": "field of a .jsonl record that contains its text; doc.body is body inside doc (%(default)s)",
+    },
+    "--cased": {"dest": "lowercase", "action": "store_false", "help": "keep case and accents"},
+    "--vocab": {
+        "type": Path,
+        "required": True,
+        "metavar": "FILE",
+        "help": "vocab.txt in BERT's format, or a .model file of sentencepiece",
+    },
+    "--segmenter": {
+        "choices": SEGMENTERS,
+        "default": SEGMENTERS[0],
+        "help": "how Han characters are split into words: jieba; char (each character is a word); space (words are "
         "already separated by spaces). WordPiece splits such words into single characters in any case (%(default)s)",
-    )
+    },
+    "--memory": {
+        "type": parse_memory,
+        "default": "2GB",
+        "metavar": "SIZE",
+        "help": "maximum memory of all processes together; give 0.5GB or more for each (%(default)s)",
+    },
+    "--processes": {
+        "type": parse_positive,
+        "default": available_cores(),
+        "metavar": "N",
+        "help": "number of processes (default: all cores, here %(default)s)",
+    },
+    "--tokenizer": {
+        "choices": [kind.kind for kind in KINDS],
+        "default": KINDS[0].kind,
+        "help": "how words are split into tokens (%(default)s)",
+    },
+    "--size": {
+        "type": parse_positive,
+        "default": 30000,
+        "help": "maximum number of tokens, including special tokens (%(default)s)",
+    },
+    "--top": {
+        "type": parse_orders,
+        "default": "2:200000,3:100000",
+        "metavar": "ORDER:K,...",
+        "help": "number of n-grams to keep for each order (%(default)s, as in the paper); order 1, which the paper "
+        "does not use, keeps words of several Han characters, ranked by count",
+    },
+    "--min_count": {
+        "type": parse_positive,
+        "default": 1,
+        "metavar": "N",
+        "help": "leave out n-grams that occur less than N times in the text; --top then selects among the others "
+        "(%(default)s)",
+    },
+    "--max_ngram_tokens": {
+        "type": parse_positive,
+        "default": 8,
+        "help": "leave out n-grams of more sub-word tokens (%(default)s)",
+    },
+    "--engine": {
+        "choices": ("local", "spark"),
+        "default": "local",
+        "help": "counting engine: processes on this machine, or Spark, which has its own settings for memory and cores "
+        "(%(default)s)",
+    },
+    "--master": {
+        "metavar": "URL",
+        "help": "master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
+    },
+    "--lexicon": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "a lexicon.tsv; its segmenter is used. Or a list of phrases of your own, one a line (docs/building.md)."
+        " Without a lexicon every unit is a token, and every Han character a word",
+    },
+    "--shard": {
+        "type": parse_shard,
+        "metavar": "I/N",
+        "help": "build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, "
+        "and `join` concatenates the shards",
+    },
+}
 
 
 def resources_from(args: argparse.Namespace) -> Resources:
