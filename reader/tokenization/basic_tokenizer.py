@@ -13,8 +13,8 @@ its own span of characters of the original text.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
-from itertools import accumulate, groupby
+from collections.abc import Callable
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 # Control characters that str.split() treats as white space. BERT removes them without splitting the text there.
@@ -150,7 +150,12 @@ def split_run_with_spans(run: str, lowercase: bool, cut_han: CutFunction = list,
         # and ends are in ascending order.
         starts = [offset + i for i in accumulate(reversed(positions), min)][::-1]
         ends = [offset + i for i in accumulate((ends_with_marks[i] for i in positions), max)]
-        for first, stop in _han_words(cut_han(text)) if in_han else _other_words(text):
+        if in_han:
+            edges = [*accumulate(map(len, cut_han(text)), initial=0)]
+        else:
+            punctuation = (i for i, character in enumerate(text) if is_punctuation(character))
+            edges = sorted({0, len(text), *(edge for i in punctuation for edge in (i, i + 1))})
+        for first, stop in pairwise(edges):
             words.append(WordSpan(text[first:stop], starts[first:stop], ends[first:stop]))
     return words
 
@@ -187,24 +192,3 @@ def _fold_with_positions(text: str, positions: list[int]) -> tuple[str, list[int
         ordered += sorted(group, key=lambda pair: unicodedata.combining(pair[0]))
     kept = [(character, i) for character, i in ordered if unicodedata.category(character) != "Mn"]
     return "".join(character for character, _ in kept), [i for _, i in kept]
-
-
-def _han_words(words: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the span [first, end) of each word in the concatenation of the words."""
-    end = 0
-    for word in words:
-        yield end, end + len(word)
-        end += len(word)
-
-
-def _other_words(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the span [first, end) of each word: a punctuation mark, or the characters between two of them."""
-    start = 0
-    for i, character in enumerate(text):
-        if is_punctuation(character):
-            if start < i:
-                yield start, i
-            yield i, i + 1
-            start = i + 1
-    if start < len(text):
-        yield start, len(text)
