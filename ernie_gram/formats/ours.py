@@ -14,7 +14,7 @@ In the folder of a pre-training run, the newest valid `step_N` is read; in that 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 from reader.lexicon.lexicon_file import Lexicon, info_path
-from reader.system.untrusted_text import read_json
+from reader.system.untrusted_text import read_json, record_of
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary, save_vocabulary
 
@@ -122,15 +122,11 @@ def _training(value: object, source: str) -> TrainingRecord | None:
     """Return the record that `dataclasses.asdict` made, None for null; raises InputError, which names `source`."""
     if value is None:
         return None
-    default = TrainingRecord()
-    types = {each.name: type(getattr(default, each.name)) for each in fields(TrainingRecord)}
-    if (
-        not isinstance(value, dict)
-        or not all(isinstance(part, types.get(key, ())) for key, part in value.items())
-        or not all(type(score) in (int, float) for score in value.get("scores", {}).values())
-    ):
-        raise InputError(f"{source}: expected {', '.join(types)}, as `ernie-gram convert` writes them")
-    return TrainingRecord(**value)
+    record = record_of(TrainingRecord, value, source)
+    for name, score in record.scores.items():
+        if type(score) not in (int, float):
+            raise InputError(f"{source}: scores: {quoted(name)} is {quoted(score)}, not a number")
+    return record
 
 
 def detect_run(folder: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ernie_gram.run.checkpoint import CHECKSUMS, verify
 from reader.errors import InputError
-from reader.system.untrusted_text import read_json
+from reader.system.untrusted_text import read_json, record_of
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
 PROGRAM, PARAMETERS = "model.json", "model.pdiparams"
@@ -108,20 +108,16 @@ def load_description(folder: Path) -> Description:
         verify(folder, (DESCRIPTION, PROGRAM, PARAMETERS), "exported model", listed=True)
     except InputError as error:
         raise InputError(f"{error}; export it again") from error
-    try:
-        tree = read_json(path)
-        version = tree.pop("format_version")
-        if version != FORMAT_VERSION:
-            raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
-        parts = {part: tuple(ArraySpec(**spec) for spec in tree[part]) for part in ("feeds", "fetches")}
-        description = Description(**tree | parts | {"text": TextSettings(**tree["text"])})
-        text = description.text
-        given = (text.max_tokens, text.lowercase, text.segmenter, description.task, description.network)
-        types = tuple(type(value) for value in given)
-        if types != (int, bool, str, dict, dict):
-            raise TypeError("a setting of another type")
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: not the description of an exported model: {error}") from error
+    tree = read_json(path)
+    if (version := tree.pop("format_version", None)) != FORMAT_VERSION:
+        raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
+    for part in ("feeds", "fetches"):
+        specs = tree.get(part)
+        if not isinstance(specs, list):
+            raise InputError(f"{path}: {part}: expected a list of arrays")
+        tree[part] = tuple(record_of(ArraySpec, spec, f"{path}: {part}") for spec in specs)
+    tree["text"] = record_of(TextSettings, tree.get("text"), f"{path}: text")
+    description = record_of(Description, tree, str(path))
     if description.text.vocabulary not in FILE_NAMES:
         name, known = description.text.vocabulary, ", ".join(FILE_NAMES)
         raise InputError(f"{path}: text.vocabulary is {name!r}, not one of {known}")

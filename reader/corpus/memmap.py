@@ -20,7 +20,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +36,7 @@ from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.arrays import Int32s, Int64s
 from reader.system.progress import progress
-from reader.system.untrusted_text import json_value, limited_text
+from reader.system.untrusted_text import read_json, record_of
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
 from reader.tokenization.vocabulary_file import FILE_NAMES, kept_vocabulary
@@ -99,28 +99,13 @@ class CorpusInfo:
     @classmethod
     def read(cls, path: Path) -> CorpusInfo:
         """Read the description of a corpus in a file; raises InputError if it is damaged."""
-        try:
-            info = cls(**json_value(limited_text(path)))
-            wrong = [
-                key
-                for key, kind in _TYPES_OF_KEYS.items()
-                if type(value := getattr(info, key)) is not kind or (isinstance(value, int) and value < 0)
-            ]
-        except (ValueError, TypeError, OSError) as error:
-            raise InputError(f"{path}: not a corpus description: {error}") from error
-        if wrong:
-            raise InputError(f"{path}: not a corpus description: {wrong[0]} is {getattr(info, wrong[0])!r}")
-        return info
+        return record_of(cls, read_json(path), str(path))
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the format and of the fingerprints of vocabulary, lexicon and text."""
         content = [self.format, self.vocabulary, self.lexicon, self.text]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-_TYPES = {"int": int, "str": str, "bool": bool, "dict[str, str]": dict}
-_TYPES_OF_KEYS = {each.name: _TYPES[str(each.type)] for each in fields(CorpusInfo)}
 
 
 class Corpus:

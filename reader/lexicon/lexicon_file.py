@@ -21,7 +21,7 @@ import numpy as np
 from reader.errors import InputError, counted, located
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import sha256_of, write_atomically
-from reader.system.untrusted_text import json_value, limited_text
+from reader.system.untrusted_text import read_json, record_of
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
@@ -112,12 +112,9 @@ class LexiconInfo:
     def read(cls, lexicon: Path) -> LexiconInfo:
         """Read the description of a lexicon. Raises InputError if it is missing or damaged."""
         path = info_path(lexicon)
-        try:
-            info = cls(**json_value(limited_text(path)))
-        except FileNotFoundError as error:
-            raise InputError(f"{path}: missing; the lexicon was not finished, build it again{OWN_LIST}") from error
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{path}: not a lexicon's description: {error}") from error
+        if not path.is_file():
+            raise InputError(f"{path}: missing; the lexicon was not finished, build it again{OWN_LIST}")
+        info = record_of(cls, read_json(path), str(path))
         if info.han not in SEGMENTERS:
             raise InputError(f"{path}: han: {info.han!r} is not one of {', '.join(SEGMENTERS)}")
         return info

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, get_origin, get_type_hints
 
 import yaml
 
@@ -25,6 +25,7 @@ MAX_VALUES = 100_000
 # A name of a file in a folder, or a part of it.
 FILE_NAME = re.compile(r"(?!\.\.?$)[^/\\\x00-\x1f]{1,100}")
 
+Record = TypeVar("Record")
 TOO_DEEP = f"nested too deeply, in more than {MAX_DEPTH} levels"
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
@@ -94,6 +95,25 @@ def read_json(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path}: holds a {type(value).__name__}, not a JSON object of keys and values")
     return value
+
+
+def record_of(kind: type[Record], value: Any, where: str) -> Record:
+    """Return a dataclass whose values are those of a JSON object; its numbers are counts, of 0 and more.
+
+    Raises InputError, which names `where` and the key, for unknown and missing keys and values of another type.
+    """
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected an object of keys and values, found {quoted(value)}")
+    types = get_type_hints(kind)
+    for key, part in value.items():
+        type_ = get_origin(types.get(key)) or types.get(key)
+        if type(part) is not type_ or (type_ is int and part < 0):
+            expected = getattr(type_, "__name__", "no such key")
+            raise InputError(f"{where}: {quoted(key)} is {quoted(part)}; expected {expected}")
+    try:
+        return kind(**value)
+    except TypeError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def _is_deep(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from reader.system.untrusted_text import (
     limited_text,
     read_json,
     read_yaml,
+    record_of,
     yaml_value,
 )
 
@@ -97,3 +99,27 @@ def test_messages_are_cut_in_the_middle(capsys: pytest.CaptureFixture[str]) -> N
         assert len(line) < MAX_MESSAGE + 20
         assert "file: " in line
         assert line.endswith(": restore it")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A record with a value of each kind."""
+
+    name: str
+    count: int
+    sizes: dict[str, int]
+    is_new: bool = True
+
+
+def test_a_record_has_the_keys_and_the_types_of_its_class() -> None:
+    given = {"name": "a", "count": 2, "sizes": {"b": 1}}
+    assert record_of(Made, given, "file") == Made("a", 2, {"b": 1})
+    for key, wrong in (("name", 1), ("count", True), ("count", -1), ("count", 1.0), ("sizes", []), ("more", 1)):
+        with pytest.raises(InputError, match=rf"^file: .*{key}"):
+            record_of(Made, given | {key: wrong}, "file")
+    for key in given:
+        with pytest.raises(InputError, match=rf"^file: .*{key}"):
+            record_of(Made, {each: given[each] for each in given if each != key}, "file")
+    for other in ([], None, "name"):
+        with pytest.raises(InputError, match=r"^file: "):
+            record_of(Made, other, "file")
