@@ -30,7 +30,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
-from reader.corpus.memmap import BackgroundCheck, Corpus
+from reader.corpus.memmap import Corpus, background_check
 from reader.system.arrays import Float64s
 from reader.system.progress import progress
 
@@ -49,7 +49,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     A damaged file stops the run at the next batch, and in any case before the first checkpoint is written.
     """
     config, corpus = run.config, run.train.corpus
-    check = BackgroundCheck(run.corpora) if world.is_first else None
+    check = background_check(run.corpora) if world.is_first else None
     sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
     held_out = run.held_out.corpus.info.fingerprint if run.held_out else None
 
@@ -59,8 +59,8 @@ def pretraining_job(run: Run, world: World) -> Job:
         made = run.train.training_batches(consumed, size, world.rank, world.size, workers, steps)
         with closing(made) as prefetched:
             for micro_batches in prefetched:
-                if check:
-                    check.poll()
+                if check and check.done():
+                    check.result()
                 yield micro_batches
 
     return Job(
@@ -81,7 +81,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         trainer=config.trainer,
         resume_from=run.resume_from,
         row_counts=partial(row_counts, config),
-        check_data=check.wait if check else None,
+        check_data=check.result if check else None,
         flops=partial(batch_flops, config, sizes),
     )
 

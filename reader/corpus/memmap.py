@@ -249,29 +249,20 @@ def check_corpus(path: Path) -> str:
     return f"{len(info.digests)} files ({size:,} bytes) match their digests"
 
 
-class BackgroundCheck:
-    """Checks the files of corpora in a background thread, so that training need not wait for it."""
+def background_check(corpora: Iterable[Corpus]) -> Future[None]:
+    """Check the files of corpora in a thread that does not keep the process alive, so that training need not wait.
 
-    def __init__(self, corpora: Iterable[Corpus]) -> None:
-        """Start the thread. It does not keep the process alive."""
-        self._corpora = list(corpora)
-        self._done: Future[None] = Future()
-        threading.Thread(target=self._run, name="corpus check", daemon=True).start()
+    The result raises InputError if a file is damaged.
+    """
+    done: Future[None] = Future()
 
-    def _run(self) -> None:
+    def check() -> None:
         try:
-            for corpus in self._corpora:
+            for corpus in corpora:
                 check_files(corpus.path, corpus.info.digests)
+            done.set_result(None)
         except BaseException as error:
-            self._done.set_exception(error)
-        else:
-            self._done.set_result(None)
+            done.set_exception(error)
 
-    def poll(self) -> None:
-        """Raise InputError if the check has found a damaged file so far."""
-        if self._done.done():
-            self._done.result()
-
-    def wait(self) -> None:
-        """Wait until the check is finished. Raises InputError if it has found a damaged file."""
-        self._done.result()
+    threading.Thread(target=check, name="corpus check", daemon=True).start()
+    return done

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,7 @@ from ernie_gram.run.run_log import read_log
 from reader.build import main
 from reader.corpus import file_digests
 from reader.corpus.file_digests import file_digest
-from reader.corpus.memmap import BackgroundCheck, Corpus
-from reader.errors import InputError
+from reader.corpus.memmap import Corpus, background_check
 from tests.support.commands import call
 from tests.support.further_cases import only
 from tests.support.runs import pretrain
@@ -107,14 +107,13 @@ def test_training_stops_without_a_checkpoint(copied: Path, monkeypatch: pytest.M
 
 def test_training_stops_at_the_next_batch_after_the_check(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     swap_two_units(copied / "corpus" / "units.bin")
-    wait, init = BackgroundCheck.wait, BackgroundCheck.__init__
 
-    def finished(check: BackgroundCheck, corpora: list[Corpus]) -> None:
-        init(check, corpora)
-        with suppress(InputError):
-            wait(check)
+    def finished(corpora: Iterable[Corpus]) -> Future[None]:
+        check = background_check(corpora)
+        check.exception()  # waits for it
+        return check
 
-    monkeypatch.setattr(BackgroundCheck, "__init__", finished)
+    monkeypatch.setattr("ernie_gram.pretraining.job.background_check", finished)
     done = pretrain(copied, copied / "run", "--trainer.max_steps=8")
     assert done.returncode == 2
     assert "units.bin" in done.stderr.splitlines()[-1]
