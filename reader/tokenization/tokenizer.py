@@ -20,9 +20,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from numbers import Integral
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -95,23 +95,10 @@ class Encoding:
         return int(self.starts[first]), int(self.ends[stop - 1])
 
 
-class SpannedTokens(NamedTuple):
-    """The tokens of a text. All arrays have one element per token.
-
-    ids: int32, token IDs; starts, ends: int64, the half-open span of the token in the text, in characters; words:
-    int64, the number of the word that the token belongs to.
-    """
-
-    ids: Int32s
-    starts: Int64s
-    ends: Int64s
-    words: Int64s
-
-
 class TextPieces:
-    """The pieces of text seen so far, with their tokens.
+    """The pieces of text seen so far, with their tokens: those of piece i are token_offsets[i] to token_offsets[i + 1].
 
-    Piece i has the tokens token_offsets[i] to token_offsets[i + 1]; spans are relative to the beginning of the piece.
+    A token is a row of four numbers: its ID, where it begins and ends in the piece, and the number of its word there.
     """
 
     def __init__(self, vocabulary: Vocabulary, segmenter_name: str) -> None:
@@ -127,8 +114,8 @@ class TextPieces:
         self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{run})")
         self._clear()
 
-    def encode(self, text: str) -> SpannedTokens:
-        """Return the tokens of a text."""
+    def encode(self, text: str) -> Int32s:
+        """Return the tokens of a text, int32 [n, 4], with the places and the numbers of words in the text."""
         if self.cached_characters > MAX_CACHED_CHARACTERS:
             self._clear()
         pieces = self._pattern.findall(text)
@@ -137,24 +124,19 @@ class TextPieces:
                 self._add(piece)
         piece_ids = np.fromiter(map(self._index.__getitem__, pieces), np.int64, len(pieces))
         token_offsets, num_words = np.asarray(self._token_offsets), np.asarray(self._num_words)[piece_ids]
-        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
-        piece_starts = np.cumsum(lengths) - lengths
+        lengths = np.fromiter(map(len, pieces), np.int32, len(pieces))
         first_tokens = token_offsets[piece_ids]
         num_tokens = token_offsets[piece_ids + 1] - first_tokens
-        tokens = range_indices(first_tokens, num_tokens)
-        offsets = np.repeat(piece_starts, num_tokens)
-        return SpannedTokens(
-            ids=np.asarray(self._ids)[tokens],
-            starts=np.asarray(self._starts)[tokens] + offsets,
-            ends=np.asarray(self._ends)[tokens] + offsets,
-            words=np.asarray(self._words)[tokens] + np.repeat(np.cumsum(num_words) - num_words, num_tokens),
-        )
+        tokens = np.asarray(self._tokens).reshape(-1, 4)[range_indices(first_tokens, num_tokens)]
+        tokens[:, 1:3] += np.repeat(np.cumsum(lengths) - lengths, num_tokens)[:, np.newaxis]
+        tokens[:, 3] += np.repeat(np.cumsum(num_words) - num_words, num_tokens)
+        return tokens
 
     def _clear(self) -> None:
         """Forget all pieces."""
         self._index: dict[str, int] = {}
         self.cached_characters = 0
-        self._ids, self._starts, self._ends, self._words = (array("i") for _ in range(4))
+        self._tokens = array("i")
         self._token_offsets = array("q", [0])
         self._num_words = array("i")
 
@@ -165,12 +147,10 @@ class TextPieces:
         words = split_run_with_spans(run, self._lowercase, self._cut_han, start)
         for number, word in enumerate(words):
             for token, first, stop in self._encode_word(word.text):
-                self._ids.append(token)
-                self._starts.append(word.starts[first])
                 # A token without characters is at the beginning of the character that follows it.
-                self._ends.append(word.ends[stop - 1] if first < stop else word.starts[first])
-                self._words.append(number)
-        self._token_offsets.append(len(self._ids))
+                end = word.ends[stop - 1] if first < stop else word.starts[first]
+                self._tokens.extend((token, word.starts[first], end, number))
+        self._token_offsets.append(len(self._tokens) // 4)
         self._num_words.append(len(words))
         self._index[piece] = len(self._index)
         self.cached_characters += len(piece)
@@ -234,43 +214,34 @@ class Tokenizer:
     def _encode_texts(self, texts: Sequence[str]) -> Iterator[Encoding]:
         """Yield the tokens of each text."""
         tokens, text_starts = self._encode_joined(texts)
-        bounds = np.searchsorted(tokens.starts, text_starts)
-        for i in range(len(texts)):
-            part, offset = slice(bounds[i], bounds[i + 1]), text_starts[i]
-            words = tokens.words[part]
-            yield _encoding(
-                tokens.ids[part], tokens.starts[part] - offset, tokens.ends[part] - offset, words - words[:1]
-            )
+        bounds = np.searchsorted(tokens[:, 1], text_starts)
+        for start, (first, last) in zip(text_starts.tolist(), pairwise(bounds.tolist()), strict=False):
+            ids, starts, ends, words = tokens[first:last].T.copy()
+            yield Encoding(ids, starts - start, ends - start, words - words[:1])
 
     def _encode_sentences(self, sentences: Sequence[Sequence[str]]) -> Iterator[Encoding]:
         """Yield the tokens of each sentence."""
         words = [*chain.from_iterable(sentences)]
         tokens, word_starts = self._encode_joined(words)
-        word_of = np.searchsorted(word_starts, tokens.starts, "right") - 1
-        empty = np.setdiff1d(np.arange(len(words)), word_of)
-        places = np.searchsorted(word_of, empty)
-        word_of = np.insert(word_of, places, empty)
-        ids = np.insert(tokens.ids, places, self.vocabulary.unk)
-        starts = np.insert(tokens.starts, places, word_starts[empty])
-        ends = np.insert(tokens.ends, places, word_starts[empty + 1] - 1)
+        tokens[:, 3] = np.searchsorted(word_starts, tokens[:, 1], "right") - 1
+        empty = np.setdiff1d(np.arange(len(words)), tokens[:, 3])
+        unknown = np.full_like(empty, self.vocabulary.unk)
+        rows = np.column_stack([unknown, word_starts[empty], word_starts[empty + 1] - 1, empty])
+        tokens = np.insert(tokens, np.searchsorted(tokens[:, 3], empty), rows, axis=0)
         first_words = np.cumsum([0, *map(len, sentences)])
-        bounds = np.searchsorted(word_of, first_words)
-        for i, first_word in enumerate(first_words[:-1]):
-            part = slice(bounds[i], bounds[i + 1])
-            offset = word_starts[first_word]
-            yield _encoding(ids[part], starts[part] - offset, ends[part] - offset, word_of[part] - first_word)
+        bounds = np.searchsorted(tokens[:, 3], first_words)
+        for word, (first, last) in zip(first_words.tolist(), pairwise(bounds.tolist()), strict=False):
+            ids, starts, ends, word_ids = tokens[first:last].T.copy()
+            start = int(word_starts[word])
+            yield Encoding(ids, starts - start, ends - start, word_ids - word)
 
-    def _encode_joined(self, texts: Sequence[str]) -> tuple[SpannedTokens, Int64s]:
+    def _encode_joined(self, texts: Sequence[str]) -> tuple[Int32s, Int64s]:
         """Return the tokens of texts joined by line feeds, and int64 [texts + 1], where each text begins.
 
         The last number is where one more text would begin. The line feeds ensure that no word spans two texts.
         """
         text_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))
         return self._pieces.encode("\n".join(texts)), text_starts
-
-
-def _encoding(ids: Int32s, starts: Int64s, ends: Int64s, word_ids: Int64s) -> Encoding:
-    return Encoding(ids.copy(), starts.astype(np.int32), ends.astype(np.int32), word_ids.astype(np.int32))
 
 
 def _groups(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
