@@ -56,10 +56,7 @@ def reserve_capacity(table: StringTable, num_strings: int, num_bytes: int) -> St
     if used + num_strings < len(table.offsets) and used_bytes + num_bytes <= len(table.arena):
         return table
     new = empty_table(2 * (used + num_strings), 2 * (used_bytes + num_bytes))
-    new.offsets[: used + 1] = table.offsets[: used + 1]
-    new.arena[:used_bytes] = table.arena[:used_bytes]
-    new.used[0] = used
-    _rehash(table.slots, new.slots)
+    _look_up(table.offsets[: used + 1], table.arena, *new, True, 0, np.empty(used, np.int32))
     return new
 
 
@@ -201,19 +198,3 @@ def _look_up(
             used[0] = found + 1
         ids[i] = found
     return len(ids)
-
-
-@numba.njit(cache=True, nogil=True)
-def _rehash(old: UInt64s, new: UInt64s) -> None:
-    """Insert all entries of the slots `old` into the empty slots `new`."""
-    for old_slot in range(len(old) // 2):
-        key = old[2 * old_slot]
-        if key == 0:
-            continue
-        slot = hash_to_slot(key, len(new) // 2)
-        while new[2 * slot] != 0:
-            slot += 1
-            if 2 * slot == len(new):
-                slot = 0
-        new[2 * slot] = key
-        new[2 * slot + 1] = old[2 * old_slot + 1]
