@@ -13,7 +13,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from ernie_gram.formats import paddlenlp
+from ernie_gram.formats import bert, paddlenlp
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import encoder_shapes
@@ -174,6 +174,12 @@ def test_what_paddlenlp_cannot_hold_is_refused_or_a_loss(
     for obstacle, name in zip(found, names, strict=True):
         assert obstacle.reason.startswith(name)
         assert obstacle.is_loss is is_loss
+
+
+def test_a_relative_position_of_zeros_is_no_loss() -> None:
+    model = model_of(dataclasses.replace(PLAIN, use_relative_position=True))
+    model.parameters["rel_pos_embedding"][:] = 0
+    assert paddlenlp.cannot_hold(model) == bert.cannot_hold(model) == []
 
 
 def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:

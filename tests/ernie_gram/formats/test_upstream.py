@@ -152,6 +152,8 @@ def test_the_dygraph_layout_is_read_and_computes_upstreams_forward_pass(relative
     model = read_model(dygraph_folder(tmp_path / "dygraph", rel_pos_size=relative))
     assert (model.format, model.config.use_sentence_embedding) == ("upstream_dygraph", True)
     assert model.config.use_relative_position == bool(relative)
+    # Segments are always added, without a note.
+    assert not any("sent_embedding" in note for note in model.notes)
     # The dygraph model has no transform for heads.
     left_out = {"mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0", *([] if relative else ["rel_pos_embedding"])}
     assert_same(model.parameters, {name: values for name, values in STATIC.items() if name not in left_out})

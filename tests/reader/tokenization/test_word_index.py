@@ -60,6 +60,8 @@ def test_runs_may_fill_the_buffers_and_exceed_the_cache(monkeypatch: pytest.Monk
     monkeypatch.setattr(word_index, "_BUFFER_BYTES", 64)
     monkeypatch.setattr(word_index, "MAX_CACHED_RUNS", 10)
     lines = ["x" * size for size in (62, 63, 64, 65, 127, 128, 129)] + ["a b " + "y" * size for size in (59, 60, 61)]
+    # A block may end behind a space at the end of a line.
+    lines += ["z" * size + "  " for size in range(50, 70)]
     lines += [f"café{i % 9} é{i}" for i in range(40)] + ["中" * 100 + "é" * 90]
     for han in SEGMENTERS:
         index = WordIndex(True, han)
