@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import subprocess
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -31,8 +30,6 @@ from paddle.static import MetaTensor as MetaTensor  # shape and dtype of a value
 
 # Environment variable in which Paddle's launcher tells a rank the number of its GPU (3.3.1).
 SELECTED_GPUS = "FLAGS_selected_gpus"
-# File in the launcher's folder of logs with the whole environment of a rank (3.3.1).
-ENVIRONMENT_OF_RANK = "backup_env.{}.json"
 # Run the operations of a static program one by one, in its order. Otherwise operations that draw random numbers would
 # run in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
 # would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but visits
@@ -267,8 +264,3 @@ def use_new_store(host: str, port: int, is_server: bool, processes: int, seconds
     store = paddle.base.core.TCPStore(host, port, is_server, processes, seconds)
     paddle.distributed.collective._set_default_store(store)
     return store
-
-
-def process_of(container: Any) -> subprocess.Popen[bytes]:
-    """Return the process that a container of Paddle's launcher runs (3.3.1)."""
-    return container._proc._proc

@@ -15,6 +15,7 @@ from types import ModuleType
 from ernie_gram.distributed.processor import MKL_SETTING, processor_settings, read_cpuinfo, read_mkl_setting
 from reader.commands import interrupts_end_at_once
 from reader.errors import print_note
+from reader.system.installation import child_environment
 from reader.system.processes import available_cores
 
 THREADS = "OMP_NUM_THREADS"
@@ -43,10 +44,12 @@ def prepare_environment() -> None:
         warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
 
 
-def forget_own_threads() -> None:
-    """Remove the number of threads from the environment unless it was given: the ranks that follow share the cores."""
+def environment_of_ranks() -> dict[str, str]:
+    """Return the environment for ranks: they share the cores, unless the number of threads was given."""
+    environment = child_environment()
     if not _THREADS_GIVEN:
-        os.environ.pop(THREADS, None)
+        environment.pop(THREADS, None)
+    return environment
 
 
 @contextmanager

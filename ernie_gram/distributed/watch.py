@@ -1,4 +1,4 @@
-"""Watch the processes ("ranks") that a launcher has started on this machine, and end all of them if one fails."""
+"""Start the processes ("ranks") of this machine, watch them, and end all of them if one fails or hangs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
@@ -41,15 +41,14 @@ class Rank:
         number: its rank.
         process: of this machine; it leads a process group.
         log: its output; log_start: length of the output of earlier jobs in it. Its heartbeat is in the same folder.
-        silent_seconds: time without progress, as far as this watcher was running itself.
     """
 
     number: int
     process: subprocess.Popen[bytes]
     log: Path
     log_start: int
-    silent_seconds: float = 0.0
-    _last_beat: float = field(default=0.0, repr=False)
+    _last_beat: float = 0.0
+    _silent_polls: int = 0
 
     @property
     def heartbeat(self) -> Path:
@@ -67,15 +66,17 @@ class Rank:
             if self.status is None:
                 os.killpg(self.process.pid, number)
 
-    def is_hanging(self, seconds: float) -> bool:
-        """Whether it has made no progress for as long as it allows; `seconds` have passed since the last call."""
+    def is_hanging(self) -> bool:
+        """Whether it has made no progress for as long as it allows; called once in a poll.
+
+        Polls are counted, so that time during which the watcher itself was stopped does not count.
+        """
         beat = read_beat(self.heartbeat)
         if beat is None or beat.limit == 0 or self.status is not None or beat.seconds != self._last_beat:
-            self.silent_seconds, self._last_beat = 0.0, beat.seconds if beat else 0.0
+            self._silent_polls, self._last_beat = 0, beat.seconds if beat else 0.0
             return False
-        # At most twice the poll: if the whole job was stopped for a while, that time does not count.
-        self.silent_seconds += min(seconds, 2 * POLL_SECONDS)
-        return self.silent_seconds >= beat.limit
+        self._silent_polls += 1
+        return self._silent_polls * POLL_SECONDS >= beat.limit
 
     def doubt(self) -> tuple[bool, ...]:
         """Return what speaks against it as the one that failed first: the least is the cause of a failed job."""
@@ -96,6 +97,15 @@ class Rank:
         return f"{name} ended with status {status}: {line or 'no output'} ({self.log})"
 
 
+def start(number: int, command: list[str], environment: Mapping[str, str], log: Path) -> Rank:
+    """Start a rank, whose output is appended to its log."""
+    heartbeat_file(log.parent, number).unlink(missing_ok=True)
+    with log.open("ab") as file:
+        before = file.tell()
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=file, start_new_session=True)
+    return Rank(number, process, log, before)
+
+
 def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -> int:
     """Wait until all ranks have ended; return the exit status of the job.
 
@@ -107,7 +117,7 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
         signals: those that the launcher has received, appended by its handler; they are passed on to the ranks.
         show: called often, to print the ranks' output.
     """
-    then, seen, report_at, kill_at = time.monotonic(), 0, inf, inf
+    seen, report_at, kill_at = 0, inf, inf
     while any(rank.status is None for rank in ranks):
         show()
         now = time.monotonic()
@@ -115,7 +125,7 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
             seen = len(signals)
             _send(ranks, signals[-1])
             kill_at = now + SECOND_SIGNAL_SECONDS if seen > 1 else inf
-        if any(rank.is_hanging(now - then) for rank in ranks):
+        if [rank for rank in ranks if rank.is_hanging()]:
             doings = _activities(ranks)
             where = f"the stacks of all ranks are in {ranks[0].log.parent}"
             print_error(f"no progress for trainer.hang_seconds, first of {', then '.join(doings)}; {where}")
@@ -130,7 +140,6 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
             return _end(ranks, 128 + signals[-1], 0, show)
         if now >= report_at:
             break
-        then = now
         time.sleep(POLL_SECONDS)
     show()
     cause = min(ranks, key=Rank.doubt)

@@ -1,7 +1,7 @@
 """The processes of a job, and the device of this one.
 
-`paddle.distributed.launch` starts several processes ("ranks"), each of which computes its share of every batch; without
-it the world has one process. No other package reads the launcher's environment or chooses a device.
+Our launcher, or `paddle.distributed.launch`, starts several processes ("ranks"), each of which computes its share of
+every batch; without it the world has one process. No other package reads its environment or chooses a device.
 
 This file is for commands, which import it before Paddle: it sets the environment that Paddle reads when it is loaded,
 and makes a rank end with its launcher. Modules for other programs must not import it, even indirectly; they use
@@ -86,14 +86,15 @@ def _connect_first_group() -> None:
 
     paddle.distributed.init_parallel_env()
     store = first_store()
-    host = paddle.distributed.ParallelEnv().trainer_endpoints[0].rsplit(":", 1)[0]
+    host = os.environ["PADDLE_MASTER"].rpartition(":")[0]
     if RANK == 0:
-        store.set(_PORT_KEY, str(_free_port()))
+        store.set(_PORT_KEY, str(free_port()))
     port = int(store.get(_PORT_KEY))
     _second_store = use_new_store(host, port, RANK == 0, WORLD_SIZE, STORE_SECONDS)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return the number of a port on which nobody listens."""
     with socket.socket() as listener:
         listener.bind(("", 0))
         port: int = listener.getsockname()[1]

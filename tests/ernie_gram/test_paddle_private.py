@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -309,17 +306,6 @@ def test_a_new_store_is_used_and_shares_nothing_with_the_first() -> None:
         ports = [each.getsockname()[1] for each in (one, other)]
     done = python("-c", STORES, str(ports[0]), PADDLE_MASTER=f"127.0.0.1:{ports[1]}", PADDLE_TRAINERS_NUM="1")
     assert (done.stdout.split(), done.returncode) == (["1", "2"], 0), done.stderr
-
-
-def test_a_container_of_the_launcher_has_a_process(tmp_path: Path) -> None:
-    from paddle.distributed.launch.job.container import Container
-
-    container = Container([sys.executable, "-c", ""], env={**os.environ, "PADDLE_LOG_DIR": str(tmp_path)})
-    container.outfile = container.errfile = str(tmp_path / "log")
-    container.start()
-    process = private.process_of(container)
-    assert isinstance(process, subprocess.Popen)
-    assert process.wait() == 0
 
 
 def test_share_memory_and_array_of_give_the_same_numbers_without_a_copy() -> None:

@@ -1,16 +1,21 @@
-"""The processes that the environment of a command asks for: NPROC, LAUNCH_ARGS, and the variables of Slurm."""
+"""The processes that the environment of a command asks for: NPROC, LAUNCH_ARGS, variables of Slurm; and their start."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ernie_gram.distributed import launcher
-from ernie_gram.distributed.launcher import Processes, _with_address, processes_of_job
+from ernie_gram.distributed.launcher import LAUNCHER_LOCK, Processes, processes_of_job
 from reader.errors import InputError
-from tests.support.commands import Done, call
+from reader.system.lock_files import LOCK_FILE, lock_file
+from reader.system.processes import available_cores
+from tests.support.commands import ROOT, Done, call, python, two_ranks, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -26,16 +31,11 @@ def _no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"NPROC": " 3 "}, Processes(3, 3, 0)),
         (
             {"NPROC": "2", "LAUNCH_ARGS": "--nnodes=4 --rank 3 --master 127.0.0.1:7"},
-            Processes(2, 8, 6, 4, 3, "127.0.0.1:7"),
+            Processes(2, 8, 6, "127.0.0.1:7"),
         ),
-        # The first machine has the address of the master.
         (
             {"NPROC": "1", "LAUNCH_ARGS": "--nnodes 2 --rank 0 --master localhost:7"},
-            Processes(1, 2, 0, 2, 0, "127.0.0.1:7", "127.0.0.1"),
-        ),
-        (
-            {"NPROC": "1", "LAUNCH_ARGS": "--nnodes 2 --rank=1 --master localhost:7 --host 10.0.0.5"},
-            Processes(1, 2, 1, 2, 1, "127.0.0.1:7", "10.0.0.5"),
+            Processes(1, 2, 0, "localhost:7"),
         ),
     ],
 )
@@ -77,6 +77,8 @@ def test_gpus_of_another_package_of_paddle_are_noted_unless_they_are_hidden(
         ("--master h:1 --nnodes 2 --rank 2", "--rank: 2: with --nnodes 2, ranks are 0 to 1"),
         ("--max_restart 3", "--max_restart"),
         ("--devices 0,1", "--devices"),
+        ("--host 10.0.0.5", "--host"),
+        ("--nnodes 2 --rank 0 --master no-such-host.invalid:7", "no-such-host.invalid"),
         ("--rank 1", "--rank: 1: "),
         ("--nnode 4", "--nnode"),
         ("script.py", "script.py"),
@@ -93,14 +95,6 @@ def test_wrong_launch_arguments_are_named(given: str, names: str, monkeypatch: p
     with pytest.raises(InputError, match=r"^LAUNCH_ARGS: ") as error:
         processes_of_job()
     assert names in str(error.value)
-
-
-def test_the_address_of_the_master_is_one_that_others_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [_with_address(f"{host}:5") for host in ("localhost", "127.0.0.1")] == ["127.0.0.1:5"] * 2
-    # As Debian writes the machine's own name into /etc/hosts.
-    monkeypatch.setattr("socket.getaddrinfo", lambda *_: [(0, 0, 0, "", ("127.0.1.1", 0))])
-    with pytest.raises(InputError, match=r"--master this:5: this is 127\.0\.1\.1 on this machine"):
-        _with_address("this:5")
 
 
 def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,3 +129,83 @@ def test_a_folder_for_logs_that_cannot_be_written_is_refused(tmp_path: Path, mon
         with pytest.raises(InputError, match=r"^LOG_DIR: "):
             launcher.start_ranks("script.py", [], Processes(2, 2, 0))
     assert not (tmp_path / "mnt").exists()
+
+
+def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) -> None:
+    """It would replace the heartbeats of the first one, whose launcher would then take its own ranks for hanging."""
+    log = tmp_path / "log"
+    log.mkdir()
+    with lock_file(log / LAUNCHER_LOCK, "the first job"):
+        done = python(*two_ranks(log), timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: LOG_DIR: {log} is in use by process ")
+    assert done.stderr.endswith("; set LOG_DIR to another folder\n")
+    assert [path.name for path in log.iterdir()] == [LAUNCHER_LOCK]
+    # The folder of logs may be that of the run, which has a lock of its own.
+    assert LAUNCHER_LOCK != LOCK_FILE
+
+
+RANK = """
+import os, pathlib, signal, sys, time
+
+def mark(name):
+    pathlib.Path(__file__).with_name(name + "." + os.environ["PADDLE_TRAINER_ID"]).touch()
+
+def save(*_):
+    print("saves", flush=True)
+    time.sleep(1.5)
+    mark("saved")
+    sys.exit(130)
+
+signal.signal(signal.SIGINT, save)
+mark("trains")
+print("trains", flush=True)
+time.sleep(60)
+"""
+THREADS_OF_RANK = """
+from ernie_gram.distributed.world import RANK
+import os, pathlib
+pathlib.Path(__file__).with_name(f"threads.{RANK}").write_text(os.environ["OMP_NUM_THREADS"])
+"""
+
+
+@pytest.mark.parametrize("given", ["", "3"])
+def test_ranks_share_the_cores_unless_the_number_of_threads_is_given(tmp_path: Path, given: str) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(THREADS_OF_RANK)
+    done = python(*two_ranks(tmp_path / "log", str(script)), OMP_NUM_THREADS=given, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = [path.read_text() for path in tmp_path.glob("threads.*")]
+    assert found == [given or str(max(1, available_cores() // 2))] * 2
+
+
+def test_secrets_of_the_environment_are_in_no_log(tmp_path: Path) -> None:
+    """Paddle's launcher would write the whole environment of each rank into files that everybody can read."""
+    log, secret = tmp_path / "log", "a secret of the test"
+    (script := tmp_path / "rank.py").write_text("pass")
+    done = python(*two_ranks(log, str(script)), API_TOKEN=secret, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in log.iterdir() if secret in path.read_text()] == []
+
+
+def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
+    """As after `2>&1 | tee` and Ctrl-C."""
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    command = [sys.executable, *two_ranks(tmp_path / "log", str(script))]
+    # Python without a buffer would see the error elsewhere.
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "trains\n"
+            # The console shows the lines of one rank.
+            assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
+            process.stdout.close()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert {path.name for path in tmp_path.glob("saved.*")} == {"saved.0", "saved.1"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -50,12 +50,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         for number, command in enumerate(commands):
             log = tmp_path / f"workerlog.{number}"
             log.write_text("error: of an earlier job\n")
-            start = log.stat().st_size
-            with log.open("a") as file:
-                process = subprocess.Popen(
-                    ["sh", "-c", command], cwd=ROOT, stdout=file, stderr=file, start_new_session=True
-                )
-            ranks.append(Rank(number, process, log, start))
+            ranks.append(watching.start(number, ["sh", "-c", command], os.environ, log))
         return ranks
 
     yield call
@@ -132,14 +127,14 @@ def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list
     assert run(start(f"{python} 0 {tmp_path}/one 15 0")) == (0, [])
 
 
-def test_time_during_which_the_launcher_was_stopped_is_no_hang(start: Callable[..., list[Rank]]) -> None:
+def test_polls_without_progress_are_counted_and_not_the_time(start: Callable[..., list[Rank]]) -> None:
+    """Otherwise a launcher that was stopped for a while would take its ranks for hanging."""
     [rank] = start("sleep 60")
-    rank.heartbeat.write_text(json.dumps([time.monotonic(), 10, "is in step 3"]))
-    assert not rank.is_hanging(0.05)
-    assert not rank.is_hanging(3600.0)
-    # Twice the poll, at most, counts for each call.
-    calls = round(10 / (2 * watching.POLL_SECONDS))
-    assert [rank.is_hanging(3600.0) for _ in range(calls)][-2:] == [False, True]
+    rank.heartbeat.write_text(json.dumps([time.monotonic() - 3600, 10, "is in step 3"]))
+    calls = round(10 / watching.POLL_SECONDS)
+    assert [rank.is_hanging() for _ in range(1 + calls)] == [*[False] * calls, True]
+    rank.heartbeat.write_text(json.dumps([time.monotonic(), 10, "is in step 4"]))
+    assert not rank.is_hanging()
     rank.send(signal.SIGKILL)
 
 
