@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
@@ -93,27 +94,23 @@ def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool
     return np.array(units, np.int64), np.array(masked, np.bool_)
 
 
-def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> tuple[Int64s, Int64s]:
-    """Return the keys l * C + u of the pairs of adjacent units within documents, ascending, and their numbers.
+def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> csr_array:
+    """Return how often each unit u follows each unit l within documents: a sparse matrix [C, C] of rows l, int64.
 
     Blocks of units are counted one by one, so that beside a block the memory is that of the distinct pairs.
     """
-    keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    shape = (corpus.num_units, corpus.num_units)
+    counts = csr_array(shape, dtype=np.int64)
     starts = np.asarray(corpus.documents[:-1])
     with progress("counting neighbours", len(corpus.units), " units") as bar:
         for first in range(0, len(corpus.units), block):
             units = np.asarray(corpus.units[max(first - 1, 0) : first + block], np.int64)
-            pairs = units[:-1] * corpus.num_units + units[1:]
             inside = starts[np.searchsorted(starts, first) : np.searchsorted(starts, first + block)] - max(first, 1)
-            found, numbers = np.unique(np.delete(pairs, inside[inside >= 0]), return_counts=True)
-            # Both halves are in order, for which the stable sort takes linear time.
-            joined = np.concatenate([keys, found])
-            order = np.argsort(joined, kind="stable")
-            joined = joined[order]
-            places = np.flatnonzero(np.diff(joined, prepend=-1))
-            keys, counts = joined[places], np.add.reduceat(np.concatenate([counts, numbers])[order], places)
+            lefts, rights = (np.delete(each, inside[inside >= 0]) for each in (units[:-1], units[1:]))
+            # Pairs that occur several times are added up.
+            counts = counts + csr_array((np.ones(len(lefts), np.int64), (lefts, rights)), shape)
             bar.update(min(block, len(corpus.units) - first))
-    return keys, counts
+    return counts
 
 
 class NeighbourCounts:
@@ -127,19 +124,13 @@ class NeighbourCounts:
     def __init__(self, corpus: Corpus) -> None:
         self._log_frequency_C = log_frequencies(corpus.unit_counts)
         self._frequency_C = np.exp(self._log_frequency_C)
-        self._classes = classes = corpus.num_units
-        # Pairs in ascending order of (l, u): the key of a pair is l * C + u.
-        self._pairs, self._counts = _adjacent_units(corpus)
-        lefts = self._pairs // classes
-        distinct_C = np.bincount(lefts, minlength=classes)
-        followers_C = np.bincount(lefts, self._counts, minlength=classes).astype(np.int64)
-        self._total_C = followers_C + distinct_C
+        self._counts = _adjacent_units(corpus)
+        # The same counts by their second unit.
+        self._by_second = self._counts.tocsc()
+        distinct_C = np.diff(self._counts.indptr)
+        self._total_C = self._counts.sum(1) + distinct_C
         # The weight of p(u) in p(u | l); 1 if l has no followers.
         self._backoff_C = np.where(self._total_C, distinct_C / np.maximum(self._total_C, 1), 1.0)
-        self._followers = np.searchsorted(lefts, np.arange(classes + 1))
-        # The same pairs in the order of (u, l).
-        self._by_second = np.argsort(self._pairs % classes, kind="stable")
-        self._predecessors = np.searchsorted((self._pairs % classes)[self._by_second], np.arange(classes + 1))
 
     def frequency(self, masked: UnitsInContext) -> Float64s:
         """Return log p(u) of each masked unit, float64 [M]."""
@@ -150,9 +141,7 @@ class NeighbourCounts:
         probability = self._frequency_C[masked.units]
         seen = masked.left != HIDDEN
         left, units = masked.left[seen], masked.units[seen]
-        keys = left * self._classes + units
-        places = np.minimum(np.searchsorted(self._pairs, keys), max(0, len(self._pairs) - 1))
-        counts = np.where(self._pairs[places] == keys, self._counts[places], 0) if len(self._pairs) else 0 * keys
+        counts = self._counts[left, units]
         probability[seen] *= self._backoff_C[left]
         probability[seen] += counts / np.maximum(self._total_C[left], 1)
         return np.log(probability)
@@ -175,17 +164,17 @@ class NeighbourCounts:
 
     def _after(self, left: int) -> Float64s:
         """Return p(u | left) of every unit u, float64 [C]."""
-        pairs = slice(self._followers[left], self._followers[left + 1])
+        pairs = slice(*self._counts.indptr[left : left + 2])
         probability_C = self._frequency_C * self._backoff_C[left]
-        probability_C[self._pairs[pairs] % self._classes] += self._counts[pairs] / max(1, self._total_C[left])
+        probability_C[self._counts.indices[pairs]] += self._counts.data[pairs] / max(1, self._total_C[left])
         return probability_C
 
     def _before(self, right: int) -> Float64s:
         """Return p(right | u) of every unit u, float64 [C]."""
-        pairs = self._by_second[self._predecessors[right] : self._predecessors[right + 1]]
-        firsts = self._pairs[pairs] // self._classes
+        pairs = slice(*self._by_second.indptr[right : right + 2])
+        firsts = self._by_second.indices[pairs]
         probability_C = self._frequency_C[right] * self._backoff_C
-        probability_C[firsts] += self._counts[pairs] / self._total_C[firsts]
+        probability_C[firsts] += self._by_second.data[pairs] / self._total_C[firsts]
         return probability_C
 
 
