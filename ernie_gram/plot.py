@@ -45,8 +45,6 @@ CHINESE_FONTS = re.compile("CJK|WenQuanYi|SimHei|SimSun|YaHei|PingFang|Heiti")
 # A curve with at most this many points has a marker at each.
 MAX_MARKED = 40
 DOTS_PER_INCH = 120
-# Letters without a font that a warning shows.
-MAX_LETTERS = 10
 
 
 def _curve(records: list[Record], kind: str, value: str) -> list[tuple[int, float]]:
@@ -105,29 +103,22 @@ def set_step_axis(axes: Axes, title: str, label: str, scale: str) -> None:
 
 
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
-    """Add grid and legends to a figure, and write it in the format of the ending of `target`."""
-    for axes in panels:
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
-    write_figure(figure, target)
-
-
-def write_figure(figure: Figure, target: Path) -> None:
-    """Write a figure in the format of the ending of `target`, and free its memory.
+    """Add grid and legends to a figure, write it in the format of the ending of `target`, and free its memory.
 
     Prints a warning if no installed font has some letters, which are then boxes.
     """
     from matplotlib import pyplot
 
+    for axes in panels:
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
     with atomic_file(target) as partial, warnings.catch_warnings(record=True) as caught:
         # Matplotlib has a warning for each letter.
         warnings.simplefilter("always")
         figure.savefig(partial, format=image_format(target), dpi=DOTS_PER_INCH)
     pyplot.close(figure)
-    found = (re.match(r"Glyph (\d+) ", str(each.message)) for each in caught)
-    if letters := "".join(dict.fromkeys(chr(int(glyph[1])) for glyph in found if glyph)):
-        shown = letters[:MAX_LETTERS] + "..." * (len(letters) > MAX_LETTERS)
-        print_warning(f"{target}: no installed font has {shown}; install one, such as Noto Sans CJK, and draw it again")
+    if any(str(each.message).startswith("Glyph ") for each in caught):
+        print_warning(f"{target}: no installed font has some letters; install one, such as Noto Sans CJK, and repeat")
 
 
 def svg_text(figure: Figure) -> str:

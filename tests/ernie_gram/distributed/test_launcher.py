@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,15 @@ def test_secrets_of_the_environment_are_in_no_log(tmp_path: Path) -> None:
     assert [path.name for path in log.iterdir() if secret in path.read_text()] == []
 
 
+def test_the_console_shows_the_first_rank_of_this_job_only(tmp_path: Path) -> None:
+    (log := tmp_path / "log").mkdir()
+    (log / "workerlog.0").write_text("of an earlier job\n")
+    (script := tmp_path / "rank.py").write_text("import os\nprint('rank', os.environ['PADDLE_TRAINER_ID'])")
+    done = python(*two_ranks(log, str(script)), timeout=120)
+    assert (done.returncode, done.stdout) == (0, "rank 0\n"), done.stderr
+    assert (log / "workerlog.0").read_text() == "of an earlier job\nrank 0\n"
+
+
 def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
     """As after `2>&1 | tee` and Ctrl-C."""
     script = tmp_path / "rank.py"
@@ -205,7 +215,11 @@ def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
             assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
             process.stdout.close()
             process.send_signal(signal.SIGINT)
+            # The same request again, as from a batch system.
+            time.sleep(0.7)
+            process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
         finally:
             process.kill()
     assert {path.name for path in tmp_path.glob("saved.*")} == {"saved.0", "saved.1"}
+    assert (tmp_path / "log" / "workerlog.1").read_text().count("saves\n") == 1

@@ -19,6 +19,7 @@ import pytest
 
 from ernie_gram.distributed import watch as watching
 from ernie_gram.distributed.watch import Rank, watch
+from ernie_gram.run.heartbeat import heartbeat_file
 from tests.support.commands import ROOT
 
 HEARTBEAT = """
@@ -134,8 +135,13 @@ def test_polls_without_progress_are_counted_and_not_the_time(start: Callable[...
     calls = round(10 / watching.POLL_SECONDS)
     assert [rank.is_hanging() for _ in range(1 + calls)] == [*[False] * calls, True]
     rank.heartbeat.write_text(json.dumps([time.monotonic(), 10, "is in step 4"]))
-    assert not rank.is_hanging()
+    assert [rank.is_hanging() for _ in range(2)] == [False, False]
     rank.send(signal.SIGKILL)
+
+
+def test_the_heartbeat_of_an_earlier_job_is_none_of_this_one(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
+    heartbeat_file(tmp_path, 0).write_text(json.dumps([time.monotonic(), 0.1, "is in step 3"]))
+    assert run(start("sleep 0.5")) == (0, [])
 
 
 @pytest.mark.parametrize(("signals", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130)])
