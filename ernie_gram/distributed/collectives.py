@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import TypeVar
 
@@ -10,11 +11,38 @@ import numpy.typing as npt
 import paddle
 import paddle.distributed as dist
 
-from ernie_gram.distributed import buckets
 from ernie_gram.distributed.device import World
 from reader.errors import InputError
 
 Number = TypeVar("Number", np.float32, np.float64)
+# Gradients are exchanged in buckets of about this many numbers. One exchange per parameter is slow; a single exchange
+# needs a copy of all gradients.
+BUCKET_NUMBERS = 8 << 20
+
+
+def plan_buckets(sizes: Iterable[int]) -> list[list[int]]:
+    """Return the indices of the tensors in each bucket, in order; `sizes` are their numbers of elements.
+
+    A bucket takes tensors until it holds more than BUCKET_NUMBERS, so its last tensor may exceed the limit.
+    """
+    buckets: list[list[int]] = [[]]
+    numbers = 0
+    for index, size in enumerate(sizes):
+        if numbers > BUCKET_NUMBERS:
+            buckets.append([])
+            numbers = 0
+        buckets[-1].append(index)
+        numbers += size
+    return buckets
+
+
+def is_summed_by_row(size: int) -> bool:
+    """Return whether only the used rows of a gradient of `size` elements are exchanged.
+
+    Otherwise it is summed in a bucket, like all others. Exchanging rows never sends more than a bucket, apart from one
+    number per row, but for a small gradient it saves less than another exchange costs.
+    """
+    return size > BUCKET_NUMBERS
 
 
 def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Tensor]:
@@ -29,7 +57,7 @@ def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Te
         return tensors
     summed: list[paddle.Tensor] = []
     link = paddle.zeros([1], tensors[0].dtype)
-    for indices in buckets.plan_buckets(int(np.prod(tensor.shape)) for tensor in tensors):
+    for indices in plan_buckets(int(np.prod(tensor.shape)) for tensor in tensors):
         bucket = [tensors[i] for i in indices]
         joined = paddle.concat([*(tensor.flatten() for tensor in bucket), link])
         dist.all_reduce(joined)
@@ -66,8 +94,8 @@ def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], worl
         return array
     flat = array.ravel()
     total = np.empty_like(flat)
-    for first in range(0, len(flat), buckets.BUCKET_NUMBERS):
-        part = slice(first, first + buckets.BUCKET_NUMBERS)
+    for first in range(0, len(flat), BUCKET_NUMBERS):
+        part = slice(first, first + BUCKET_NUMBERS)
         total[part] = _sum_on_host(executor, flat[part])
     return total.reshape(array.shape)
 

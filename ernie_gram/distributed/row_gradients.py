@@ -25,8 +25,7 @@ from typing import TypeAlias
 import paddle
 import paddle.distributed as dist
 
-from ernie_gram.distributed.buckets import is_summed_by_row
-from ernie_gram.distributed.collectives import sum_over_ranks
+from ernie_gram.distributed.collectives import is_summed_by_row, sum_over_ranks
 from ernie_gram.distributed.device import World
 from ernie_gram.paddle_private import add_rows_, set_rows_
 

@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 from typing import NamedTuple
 
-from ernie_gram.distributed.buckets import is_summed_by_row
+from ernie_gram.distributed.collectives import is_summed_by_row
 from ernie_gram.model.parameters import count
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.distributed import buckets
+from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_gradients import RowGradient, sum_gradients
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.job import PretrainNetwork
@@ -81,7 +81,7 @@ def main() -> None:
     # Without a store of its own, the second group of processes connects only by chance (see distributed/world.py).
     assert collective._default_store is not paddle.base.core.create_or_get_global_tcp_store()
     executor = paddle.static.Executor(world.place)
-    buckets.BUCKET_NUMBERS = BUCKET_NUMBERS
+    collectives.BUCKET_NUMBERS = BUCKET_NUMBERS
     arrays: dict[str, np.ndarray] = {}
     for way, sparse in (("row", sparse_parameters(CONFIG)), ("dense", frozenset())):
         arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}

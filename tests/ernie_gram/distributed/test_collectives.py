@@ -27,7 +27,7 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
         exchanged.append(tensor)
 
     monkeypatch.setattr(collectives.dist, "all_reduce", all_reduce)
-    monkeypatch.setattr(collectives.buckets, "BUCKET_NUMBERS", numbers_per_bucket)
+    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", numbers_per_bucket)
     values = [np.full((2, 3), i + 1, np.float32) for i in range(TENSORS)]
     values[0][-1, -1], values[7][:], values[-1][0, 0] = np.nan, np.inf, -np.inf
     with fresh_scope() as executor:
@@ -51,7 +51,7 @@ def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows:
         sizes.append(array.size)
         return array * RANKS
 
-    monkeypatch.setattr(collectives.buckets, "BUCKET_NUMBERS", 10)
+    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 10)
     monkeypatch.setattr(collectives, "_sum_on_host", add_up)
     scores = np.random.default_rng(0).standard_normal((rows, 3)).astype(np.float32)
     summed = collectives.sum_array(None, scores, World(0, RANKS, paddle.CPUPlace()))

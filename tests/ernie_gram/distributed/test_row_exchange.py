@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.distributed import buckets
+from ernie_gram.distributed import collectives
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from tests.support.commands import python
 from tests.support.commands import ranks as start
@@ -74,7 +74,7 @@ def test_bytes_are_as_predicted(written: list[dict[str, np.ndarray]], monkeypatc
     # Three sequences per rank, with three masked slots each.
     config = replace(CONFIG, data=replace(CONFIG.data, batch_size=3 * ranks))
     sizes, shape = CorpusSizes(TOKENS, NGRAMS), BatchShape(3, 20, 3.0, 6, 13 / 3)
-    monkeypatch.setattr(buckets, "BUCKET_NUMBERS", BUCKET_NUMBERS)
+    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", BUCKET_NUMBERS)
     by_row, expected_rows = prediction.step_exchange(config, sizes, shape, ranks)
     monkeypatch.setattr(prediction, "is_summed_by_row", lambda size: False)
     dense, _ = prediction.step_exchange(config, sizes, shape, ranks)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ernie_gram.distributed.buckets import BUCKET_NUMBERS
+from ernie_gram.distributed.collectives import BUCKET_NUMBERS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.resources.prediction import step_exchange

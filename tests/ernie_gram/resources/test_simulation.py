@@ -48,10 +48,10 @@ def test_samples_beyond_32_bits_are_those_of_their_epoch(consumed: int) -> None:
 def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_the_predicted_bytes(
     monkeypatch: pytest.MonkeyPatch, rung: str
 ) -> None:
-    from ernie_gram.distributed import buckets
+    from ernie_gram.distributed import collectives
 
     # Small buckets, so that a small model has more than 20 of them.
-    monkeypatch.setattr(buckets, "BUCKET_NUMBERS", 20)
+    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 20)
     config, sizes = config_of(rung), CorpusSizes(TOKENS, NGRAMS)
     first = exchanges_of(config, sizes, 0, 128)
     assert len(first.numbers) > 20

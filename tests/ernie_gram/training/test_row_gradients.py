@@ -34,7 +34,7 @@ Arrays = dict[str, np.ndarray]
 @pytest.fixture(autouse=True)
 def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a small table is larger than a bucket."""
-    monkeypatch.setattr("ernie_gram.distributed.buckets.BUCKET_NUMBERS", NGRAMS * MODEL.hidden_size - 1)
+    monkeypatch.setattr("ernie_gram.distributed.collectives.BUCKET_NUMBERS", NGRAMS * MODEL.hidden_size - 1)
 
 
 def config_that_clips_at(max_norm: float) -> PretrainConfig:
