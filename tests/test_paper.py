@@ -124,8 +124,8 @@ def test_pre_training_has_the_papers_settings(name: str) -> None:
 
 def test_the_lexicon_has_the_papers_size_by_default() -> None:
     """Section 4.2."""
-    source = (ROOT / "reader" / "build.py").read_text("utf-8")
-    [default] = set(re.findall(r'default="(\d:[\d:,]+)"', source))
+    source = (ROOT / "reader" / "build_options.py").read_text("utf-8")
+    [default] = set(re.findall(r'"default": "(\d:[\d:,]+)"', source))
     assert parse_orders(default) == {2: 200_000, 3: 100_000}
 
 

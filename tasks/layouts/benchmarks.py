@@ -88,28 +88,25 @@ def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labell
 class DuReaderDocuments(ObjectLines):
     """The preprocessed files of DuReader 2.0: a question with several documents in each line.
 
-    Objects have `question_id`, `question`, `documents`, `answer_docs` and `answer_spans`. A document has
-    `segmented_paragraphs` and `most_related_para`; a span is a pair of token numbers, both inclusive, in that
-    paragraph. For each question, only the paragraph with the annotated span is read (the single-document form). The
-    context is this paragraph without the spaces between its tokens.
+    A span of `answer_spans` is a pair of token numbers, both inclusive, in `most_related_para` of the document. Only
+    this paragraph is read, without the spaces between its tokens.
     """
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
-        documents, answer = record["documents"], 0
-        if wanted.labelled:
-            if not record.get("answer_spans") or not record.get("answer_docs"):
-                raise OmittedError("no annotated span")
-            answer = record["answer_docs"][0]
-        tokens = documents[answer]["segmented_paragraphs"][documents[answer]["most_related_para"]]
-        values = {"id": str(record["question_id"]), "question": record["question"], "context": "".join(tokens)}
+        values = {"id": str(record["question_id"]), "question": record["question"]}
+        if wanted.labelled and not (record.get("answer_spans") and record.get("answer_docs")):
+            raise OmittedError("no annotated span")
+        document = record["documents"][record["answer_docs"][0] if wanted.labelled else 0]
+        tokens = document["segmented_paragraphs"][document["most_related_para"]]
+        values |= {"context": "".join(tokens)}
         if not wanted.labelled:
             return values
         first, last = record["answer_spans"][0]
         if not 0 <= first <= last < len(tokens):
             raise RowError(f"the span [{first}, {last}] is outside of the paragraph's {len(tokens)} tokens")
-        found = {"text": "".join(tokens[first : last + 1]), "answer_start": len("".join(tokens[:first]))}
-        return {**values, "answers": [found]}
+        start = len("".join(tokens[:first]))
+        return {**values, "answers": [{"text": "".join(tokens[first : last + 1]), "answer_start": start}]}
 
 
 # The marks of CLUEWSC's spans.
@@ -126,7 +123,7 @@ class Cluener(ObjectLines):
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the text and its entities."""
-        values = {"text": record["text"], **({"id": record["id"]} if "id" in record else {})}
+        values = {key: record[key] for key in ("text", "id") if key == "text" or key in record}
         return {**values, "entities": entities_in(record.get("label"))} if wanted.labelled else values
 
 
@@ -164,8 +161,7 @@ class CluewscMarked(ObjectLines):
             insertions += [(start, order, before), (start + len(surface), -order, after)]
         for position, _, mark in sorted(insertions, reverse=True):
             text = text[:position] + mark + text[position:]
-        keys = ("id", "label") if wanted.labelled else ("id",)
-        return {"text_a": text, **{key: record[key] for key in keys if key in record}}
+        return {"text_a": text, **{key: record[key] for key in ("id", "label")[: 1 + wanted.labelled] if key in record}}
 
 
 @dataclass(frozen=True)
@@ -308,9 +304,8 @@ class TextFolders:
 class Race:
     """Folders of .txt files with `article`, and the lists `questions`, `options` and `answers` (letters).
 
-    A row is a question, in which each `_` is a gap that the option fills. Its ID is made of the names of folder and
-    file and the number of the question, because file names repeat between high and middle. The number of the folder
-    follows if the names of folders repeat.
+    A row is a question, in which each `_` is a gap that the option fills. Its ID has the names of folder and file and
+    the number of the question, because file names repeat between high and middle; and the folder's if theirs repeat.
     """
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
@@ -348,8 +343,6 @@ def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
 
 def text_files_in(folder: Path) -> list[Path]:
     """Return the .txt files of a folder, sorted; raises InputError if there are none."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: not a folder of files *.txt")
     paths = sorted(folder.glob("*.txt"))
     if not paths:
         raise InputError(f"{folder}: no files *.txt in this folder")

@@ -10,13 +10,14 @@ import pytest
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
 from ernie_gram.resources.memory import step_memory
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
 from tests.support.bfloat16 import skip_where_refused
 from tests.support.further_cases import only
 from tests.support.objectives import OBJECTIVES
+from tests.support.random_step import random_batch
 
 TOKENS = pretrain_step.TOKENS
 
@@ -57,10 +58,10 @@ def test_memory_is_what_paddle_allocates(case: str) -> None:
     rung, sequences, length, ngrams, settings = CASES[case]
     skip_where_refused(settings.get("precision", "float32"))
     config, sizes = config_of(rung, sequences, length, **settings), CorpusSizes(TOKENS, ngrams)
-    slots, predicted, queries = pretrain_step.shapes(length, rung)
-    batch = pretrain_step.random_batch(sequences, length, TOKENS + ngrams, rung)
+    shape = assumed_shape(config, sequences, pretrain_step.TOKENS_PER_UNIT)
+    batch = random_batch(config, sizes, shape)
     allocated = paddle_program.step_memory(partial(training_program, config, sizes), batch)
-    memory = step_memory(config, sizes, BatchShape(sequences, slots, predicted, queries, queries), cpu=True)
+    memory = step_memory(config, sizes, shape, cpu=True)
     total, known = sum(memory.values()), memory["parameters"] + memory["Adam's moments"]
     assert total == pytest.approx(allocated, rel=0.1)
     # Parameters and moments are exact, so the rest alone must be near as well.
