@@ -345,5 +345,6 @@ def text_files_in(folder: Path) -> list[Path]:
     """Return the .txt files of a folder, sorted; raises InputError if there are none."""
     paths = sorted(folder.glob("*.txt"))
     if not paths:
-        raise InputError(f"{folder}: no files *.txt in this folder")
+        reason = "no files *.txt in this folder" if folder.is_dir() else "not a folder of files *.txt"
+        raise InputError(f"{folder}: {reason}")
     return paths
