@@ -4,8 +4,6 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
-# Paddle frees and takes very many small pieces of memory before a program's first run, which takes a third less with this.
-export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.tcache_count=65535}
 # Otherwise a folder `reader` in the current folder would come first (Python 3.11 or later).
 export PYTHONSAFEPATH=1
 export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
