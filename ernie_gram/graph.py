@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import paddle
 
@@ -31,23 +32,29 @@ class _Casts:
         return self._made[x.id][1]
 
 
-# Of the network that is being built: its casts, and whether its attention and its softmax over classes are fused.
-_current = [(_Casts(paddle.float32), False, False)]
+class _Network(NamedTuple):
+    """The network that is being built: its casts, its precision, and whether operations may be fused on a CPU."""
+
+    casts: _Casts
+    precision: str = "float32"
+    fuses: bool = False
+
+
+_current = [_Network(_Casts(paddle.float32))]
 
 
 @contextmanager
-def computing(precision: str, fuses_attention: bool = False) -> Iterator[None]:
+def computing(precision: str, fuses: bool = False) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
     The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
     factors of products are rounded when the program is finished (see kernels/onednn.py).
 
     Args:
-        fuses_attention: whether the context's attention is one operation on a CPU; in float32, the softmax over the
-            classes is one too.
+        fuses: whether the context's attention is one operation on a CPU, and in float32 the softmax over the classes.
     """
     dtype = paddle.float32 if on_cpu() else getattr(paddle, precision)
-    _current.append((_Casts(dtype), fuses_attention, fuses_attention and precision == "float32"))
+    _current.append(_Network(_Casts(dtype), precision, fuses))
     try:
         yield
     finally:
@@ -56,22 +63,22 @@ def computing(precision: str, fuses_attention: bool = False) -> Iterator[None]:
 
 def product_dtype() -> paddle.dtype:
     """Return the dtype of products in the network that is being built."""
-    return _current[-1][0].dtype
+    return _current[-1].casts.dtype
 
 
 def fuses_attention() -> bool:
     """Return whether the network that is being built is to use the compiled attention of kernels/operations.py."""
-    return _current[-1][1] and not paddle.in_dynamic_mode()
+    return _current[-1].fuses and not paddle.in_dynamic_mode()
 
 
 def fuses_classes() -> bool:
     """Return whether the network that is being built is to use the compiled softmax of kernels/classes.py."""
-    return _current[-1][2]
+    return _current[-1].fuses and _current[-1].precision == "float32"
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:
     """Return x in the precision of products."""
-    casts = _current[-1][0]
+    casts = _current[-1].casts
     return x if x.dtype == casts.dtype else casts.of(x)
 
 

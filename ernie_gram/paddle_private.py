@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from itertools import islice
 from typing import Any
 from unittest.mock import patch
 
@@ -206,12 +207,13 @@ def short_call_stacks() -> Iterator[None]:
         yield
 
 
-def _frames(*_: object) -> Any:
-    frames = ((frame.f_code, line) for frame, line in traceback.walk_stack(sys._getframe(1)))
-    return [
+def _frames(f: Any = None, limit: int | None = None) -> traceback.StackSummary:
+    frames = ((frame.f_code, line) for frame, line in traceback.walk_stack(f or sys._getframe(1)))
+    found = [
         traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False, line="")
-        for code, line in reversed(list(frames))
+        for code, line in islice(frames, limit)
     ]
+    return traceback.StackSummary.from_list(found[::-1])
 
 
 def expected_place() -> Place:

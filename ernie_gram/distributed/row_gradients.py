@@ -114,6 +114,8 @@ def take_lookups(
 ) -> list[tuple[paddle.Tensor, paddle.Tensor | Lookups]]:
     """Return parameters with their gradients, as `Lookups` for large tables that are only looked up.
 
+    Sums of the gradients of lookups and others are rewritten: lookups add their rows in place.
+
     Args:
         pairs: parameters with their gradients, which were just added to the current program.
         sparse: names of parameters of which a step uses few rows. Those that are not larger than a bucket keep a dense

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.kernels.blas import add_product
-from ernie_gram.kernels.compiled import exponentials, maximum, philox, serial, sum_of
+from ernie_gram.kernels.compiled import exponentials, keys, maximum, philox, serial, sum_of, sum_of_rows
 from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
-float32, int32, uint32, uint64 = numba.float32, numba.int32, numba.uint32, numba.uint64
+float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
 _classes = numba.int64[::1]
 # Classes whose weights are added up together, before a sample is looked for among them.
 _BLOCK = 256
-# Columns that are added up together.
-_COLUMNS = 4096
 
 
 @in_parts(lambda logits, *_: len(logits), matrix, vector, _classes, vector, _classes)
@@ -50,7 +48,7 @@ def _uniform(counter: int, key: np.ndarray) -> float:
     return float((uint64(a) << uint64(21)) | (uint64(b) >> uint64(11))) * 2.0**-53
 
 
-@in_parts(lambda p, *_: len(p), matrix, numba.float32, numba.int32[::1], numba.int64, _classes)
+@in_parts(lambda p, *_: len(p), matrix, numba.float32, keys, numba.int64, _classes)
 def draw(row: int, given: Any) -> None:
     """Draw a class with a probability proportional to p^power: first its block, then the class.
 
@@ -80,15 +78,6 @@ def draw(row: int, given: Any) -> None:
                 break
 
 
-@in_parts(lambda p, *_: -(-p.shape[1] // _COLUMNS), matrix, vector)
-def _add_columns(part: int, given: Any) -> None:
-    """Add the sum of each column of p, float32 [rows, n], to `sums`, [n]."""
-    p, sums = arguments_of(given)
-    for row in range(p.shape[0]):
-        for j in range(part * _COLUMNS, min((part + 1) * _COLUMNS, p.shape[1])):
-            sums[j] += p[row, j]
-
-
 def cross_entropy(
     x: np.ndarray,
     labels: np.ndarray,
@@ -104,7 +93,7 @@ def cross_entropy(
 
     Args:
         x, labels, bias, tables: float32 [M, O], int64 [M], float32 [C], and the parts of T, float32 [C_i, O].
-        logits: memory for those of some rows, float32 [rows, C].
+        logits: memory for those of at least one row, float32 [rows, C].
         losses, best: float32 and int64 [M], which are set.
         samples: a key, int32 [2]; t; and int64 [M], which is set to a class of each row, drawn from the distribution
             proportional to p^(1/t). None draws nothing.
@@ -114,9 +103,10 @@ def cross_entropy(
     assert labels.min(initial=0) >= 0, "a label below 0"
     assert labels.max(initial=0) < bias.size, "a label that is no class"
     assert sum(map(len, tables)) == bias.size, "the table and the bias differ in the number of classes"
-    if gradients is not None:
-        gradients[1].fill(0)
     ends = np.cumsum([len(table) for table in tables])
+    if gradients is not None and not len(x):
+        for gradient in (gradients[1], *gradients[2]):
+            gradient.fill(0)
     for start in range(0, len(x), len(logits)):
         rows = slice(start, start + len(logits))
         x_rows, p = x[rows], logits[: len(x[rows])]
@@ -130,8 +120,9 @@ def cross_entropy(
         if gradients is not None:
             x_gradient, bias_gradient, table_gradients = gradients
             p[np.arange(len(p)), labels[rows]] -= 1
-            before = float(start > 0)
-            _add_columns(p, bias_gradient)
+            before, of_rows = float(start > 0), np.empty_like(bias)
+            sum_of_rows(p, of_rows)
+            bias_gradient[:] = of_rows + bias_gradient if before else of_rows
             for number, (part, table, of_table) in enumerate(zip(parts, tables, table_gradients, strict=True)):
                 add_product(part, table, x_gradient[rows], float(number > 0))
                 add_product(part.T, x_rows, of_table, before)

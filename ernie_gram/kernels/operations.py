@@ -29,7 +29,9 @@ def dropout_key() -> Value:
 
 def is_dropout_key(operation: Operation) -> bool:
     """Return whether an operation of a program is one that `dropout_key` added."""
-    return operation.name() == "pd_op.randint" and list(operation.result(0).shape) == [2]
+    if operation.name() != "pd_op.randint" or list(operation.result(0).shape) != [2]:
+        return False
+    return (operation.attrs()["low"], operation.attrs()["high"]) == (_LEAST, _MOST)
 
 
 def dropout_keys(count: int) -> list[Value]:
@@ -231,7 +233,7 @@ def _class_cross_entropy(*arrays_and_settings: Any) -> None:
     samples = None if key is None else (key, temperature, others.pop(0))
     gradients = (others[0], others[1], others[2:]) if train else None
     # Paddle keeps the memory of its tensors from step to step.
-    memory = paddle.empty([min(rows, len(x)), len(bias)])
+    memory = paddle.empty([max(1, min(rows, len(x))), len(bias)])
     classes.cross_entropy(x, labels, bias, tables, array_of(memory), losses, best, samples, gradients)
 
 

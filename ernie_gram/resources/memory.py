@@ -65,9 +65,9 @@ def _softmax(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cpu:
     width = FLOAT * (model.out_emb_size or model.embedding_size)
     tables, rows = width * sum(classes for _, classes in heads), 3 * width * sum(rows for rows, _ in heads)
     logits = max(min(FLOAT * rows * classes, CHUNK_BYTES) for rows, classes in heads)
-    is_copied = not cpu and config.optimizer.precision != "float32"
     if cpu and config.optimizer.precision == "float32":
         return tables + rows, logits
+    is_copied = not cpu and config.optimizer.precision != "float32"
     largest = width * max(classes for _, classes in heads)
     return tables + rows, tables + max(logits * (1 + HALF / FLOAT * is_copied), largest)
 

@@ -281,7 +281,7 @@ def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(mon
 
 
 def test_casts_in_dynamic_mode_keep_no_tensors() -> None:
-    casts = graph._current[-1][0]
+    casts = graph._current[-1].casts
     kept = len(casts._made)
     # As in mixed precision of the caller, where products are bfloat16.
     assert graph.for_product(paddle.ones([2], "bfloat16")).dtype == paddle.float32

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -33,15 +34,15 @@ def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> f
     """Return the operations of all matrix products of a training step, from the shapes of their operands at run time.
 
     A gradient of a product has one product for each operand that needs a gradient. Products with a dimension of 1 are
-    additions and inner products in another form, and are left out. Only the forward pass is run, because the backward
-    pass reads the same operands.
+    additions and inner products in another form, and are left out, as is the one that draws samples. Only the forward
+    pass is run, because the backward pass reads the same operands.
     """
     network = PretrainNetwork(config, sizes, 1)
     with fresh_scope() as executor:
         with open_program(network.fields, portable=True) as opened:
             total = paddle.add_n([term.total for term in network.losses(opened.feeds)])
             block = opened.main.global_block()
-            products = [op for op in block.ops if op.name() == "pd_op.matmul"]
+            products = _products(block)
             shapes = [paddle.shape(op.operand_source(i)) for op in products for i in (0, 1)]
             forward = len(block.ops)
             parameters = [p for p in block.all_parameters() if not p.stop_gradient]
@@ -66,12 +67,22 @@ def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> f
     return flops
 
 
+def _products(block: Any) -> list[Any]:
+    return [op for op in block.ops if op.name() == "pd_op.matmul" and not _draws(op)]
+
+
+def _draws(product: Any) -> bool:
+    """Return whether a product adds up the probabilities of the blocks from which samples are drawn."""
+    names = [product.operand_source(i).get_defining_op().name() for i in (0, 1)]
+    return names == ["pd_op.softmax", "pd_op.one_hot"]
+
+
 def evaluation_product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the operations of all matrix products of the evaluation program, counted as by `product_flops`."""
     portable = partial(open_program, portable=True)
     with fresh_scope() as executor, patch.object(network, "open_program", portable):
         program = network.build_evaluation(config, sizes, 1)
-        products = [op for op in program.main.global_block().ops if op.name() == "pd_op.matmul"]
+        products = _products(program.main.global_block())
         with paddle.static.program_guard(program.main):
             shapes = [paddle.shape(op.operand_source(i)) for op in products for i in (0, 1)]
         executor.run(program.startup)

@@ -56,7 +56,7 @@ def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
 def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, float]:
     """Return the floating-point operations of a step of one process, by part of the network.
 
-    Only matrix products are counted, which dominate (see products.py).
+    Only matrix products are counted, which dominate (see products.py), without the one by which a GPU draws samples.
     """
     return _flops(config, sizes, shape, terms_of(config.objective), TRAINING)
 
@@ -78,10 +78,7 @@ def _flops(
     }
     for term in terms:
         parts |= term.products(config, sizes, shape)
-    flops = {name: float(factor * value) for name, value in parts.items()}
-    for term in terms:
-        flops |= term.products_without_gradient(config, sizes, shape)
-    return flops
+    return {name: float(factor * value) for name, value in parts.items()}
 
 
 def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:

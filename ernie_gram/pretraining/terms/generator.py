@@ -12,7 +12,7 @@ from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.layers import Embedding, optional
-from ernie_gram.pretraining.chunked_softmax import BLOCKS, CrossEntropy, LazyLogits, SoftmaxOptions
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, LazyLogits, SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
@@ -113,8 +113,3 @@ class Generator(Term):
             encoder += 2 * shape.rows * config.model.embedding_size * small.embedding_size
         head = head_products(self.parameters(config, sizes).head, shape.predicted_rows)
         return {"generator": encoder, "generator head": head}
-
-    def products_without_gradient(
-        self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape
-    ) -> dict[str, int]:
-        return {"sampling": 2 * shape.predicted_rows * sizes.classes(config) * BLOCKS}

@@ -131,9 +131,3 @@ class Term(ABC):
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         """Return the operations of its matrix products in a forward pass, by part (see products.py)."""
         return {}
-
-    def products_without_gradient(
-        self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape
-    ) -> dict[str, int]:
-        """Return the operations of products that have no backward pass."""
-        return {}

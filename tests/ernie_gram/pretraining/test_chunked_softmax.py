@@ -38,7 +38,7 @@ def compute(
         for value in (x, table, bias):
             value.stop_gradient = False
         if fused:
-            logits, rows = LazyLogits(x, (table[:3], table[3:]), bias), -(-len(feeds["x"]) // chunks)
+            logits, rows = LazyLogits(x, (table[:3], table[3:]), bias), -(-max(1, len(feeds["x"])) // chunks)
             found = fused_cross_entropy(logits, labels, rows, True, temperature)
         else:
             logits = LazyLogits(x, (table,), bias)
@@ -134,6 +134,16 @@ def test_samples_follow_the_softmax_distribution(
     top = int(p.argmax())
     after_top = first[1:][first[:-1] == top] == top
     assert abs(after_top.mean() - p[top]) < 4 * np.sqrt(p[top] / len(after_top))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_without_rows_all_gradients_are_0(fused: bool) -> None:
+    feeds = example(9, 6, 50)
+    feeds |= {name: feeds[name][:0] for name in ("x", "labels")}
+    ((total, row_loss, best, _, table_gradient, bias_gradient),) = compute(feeds, 1, fused=fused)
+    assert total == len(row_loss) == len(best) == 0
+    assert not table_gradient.any()
+    assert not bias_gradient.any()
 
 
 @pytest.mark.parametrize("fused", [False, True])
