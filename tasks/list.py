@@ -16,7 +16,7 @@ from textwrap import TextWrapper
 from reader.errors import OneLineParser
 from tasks.registry import TASKS
 
-COLUMNS = "{:15}  {:24}  {:15}  {:8}  {}"
+COLUMNS = "{:15}  {:25}  {:15}  {:8}  {}"
 FILES = TextWrapper(120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
 
 

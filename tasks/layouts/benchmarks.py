@@ -321,7 +321,8 @@ def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
     keys = ("questions", "options", *(["answers"] if labelled else []))
     try:
         record = read_json(path)
-        questions = list(zip(*(record[key] for key in keys), strict=True))
+        # Raises TypeError for values other than lists: texts, too, could be read one by one.
+        questions = list(zip(*(list.__iter__(record[key]) for key in keys), strict=True))
     except UnreadableError as error:
         yield error.row
         return

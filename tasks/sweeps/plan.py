@@ -111,13 +111,12 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
         return [name]
     sweep.tasks += benchmark["tasks"]
     sweep.reported += benchmark["reported"]
-    require(data is not None, "--data", f"must be given, or {VARIABLE}")
-    assert data is not None
-    splits = {task: available_splits(task_named(task), data) for task in benchmark["tasks"]}
-    # The training files, and those of at least one other labelled split.
-    labelled = {task: {*names} - {*task_named(task).submission_splits} for task, names in splits.items()}
-    there = [task for task, names in labelled.items() if TRAIN in names and len(names) > 1]
-    lost = ", ".join(task for task in splits if task not in there)
+    if data is None:
+        raise InputError(f"--data: must be given, or {VARIABLE}")
+    found = {task: {*available_splits(task_named(task), data)} for task in benchmark["tasks"]}
+    # A task needs the training files, and those of at least one other labelled split.
+    there = [task for task in found if TRAIN in found[task] and found[task] & {*task_named(task).evaluation_splits}]
+    lost = ", ".join(task for task in found if task not in there)
     if not there:
         raise InputError(f"{data}: has no files of {lost}; see ernie-gram tasks")
     if lost:

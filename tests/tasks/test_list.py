@@ -28,8 +28,12 @@ def rows_of(text: str) -> dict[str, str]:
 
 
 def test_every_task_has_a_line_with_its_metric_and_files() -> None:
-    rows = rows_of(call(main).stdout)
+    printed = call(main).stdout
+    rows = rows_of(printed)
     assert [*rows] == ["task", *TASKS]
+    lines = [line for line in printed.splitlines() if not line.startswith(" ")]
+    kinds = ["kind", *(task.kind for task in TASKS.values())]
+    assert len({line.index(f" {kind} ") for line, kind in zip(lines, kinds, strict=True)}) == 1
     for name, task in TASKS.items():
         assert task.metric in rows[name].split()
         sources = [source for split in task.splits.values() for source in split.sources]

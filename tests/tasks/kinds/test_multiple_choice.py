@@ -94,12 +94,15 @@ def test_every_option_is_truncated_for_itself() -> None:
     def words(limit: int) -> list[str]:
         return [rng.choice(LETTERS) for _ in range(rng.randint(1, limit))]
 
-    examples, expected = [], []
+    examples, expected, num_long = [], [], 0
     for _ in range(100):
         context, question, options = words(20), words(12), [words(12) for _ in range(rng.randint(2, 4))]
         examples.append(example(" ".join(context), " ".join(question), tuple(map(" ".join, options))))
         expected += [reference(context, question, option, 14) for option in options]
-    assert inputs_of(encode(examples, 14)) == expected
+        num_long += sum(len([*context, *question, *option]) > 14 - 3 for option in options)
+    features = encode(examples, 14)
+    assert inputs_of(features) == expected
+    assert features.counts == {"truncated inputs": num_long}
 
 
 def test_the_best_option_wins_and_groups_share_their_options() -> None:

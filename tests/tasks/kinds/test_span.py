@@ -74,6 +74,11 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
     assert len(features) == len(expected)
     assert features.counts["windows left out of training"] == dropped
     assert (dropped > 0) == (without_answer == "drop")
+    sizes = [(len(pieces(example.question)), len(pieces(example.context))) for example in examples]
+    assert kind.encode(examples, tokenizer(), training=False).counts == {
+        "examples longer than an input": sum(context > 13 - min(question, 3) for question, context in sizes),
+        "truncated questions": sum(question > 3 for question, _ in sizes),
+    }
     shortest = np.argsort(features.lengths)[:4]
     assert features.lengths[shortest].max() < 16
     for samples in (np.random.default_rng(0).permutation(len(features)), shortest):

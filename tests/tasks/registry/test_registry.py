@@ -11,7 +11,7 @@ import pytest
 from tasks.files.official import available_splits
 from tasks.kinds.task import Task
 from tasks.registry import TASKS, task_named
-from tests.support.task_files import load, write, write_json
+from tests.support.task_files import load, write, write_json, write_lines
 
 KINDS = {
     "classification": "mnli qnli qqp sst2 cola mrpc rte wnli imdb ag_news xnli lcqmc chnsenticorp "
@@ -98,3 +98,15 @@ def test_race_reads_the_schools_that_it_is_for(tmp_path: Path) -> None:
     for task, schools in (("race", ["high", "middle"]), ("race_high", ["high"]), ("race_middle", ["middle"])):
         examples = load(TASKS[task], tmp_path, "dev").examples
         assert [(e.id, e.answer) for e in examples] == [(f"{school}/1-0", 3) for school in schools]
+
+
+@pytest.mark.parametrize("folder", ["", "preprocessed", "dureader/preprocessed"])
+def test_dureaders_own_files_are_read_together_from_all_its_folders(tmp_path: Path, folder: str) -> None:
+    document = {"segmented_paragraphs": [["甲", "乙"]], "most_related_para": 0}
+    row = {"question": "?", "documents": [document], "answer_docs": [0], "answer_spans": [[1, 1]]}
+    for split in ("train", "dev"):
+        for origin in ("search", "zhidao"):
+            path = tmp_path / folder / f"{split}set" / f"{origin}.{split}.json"
+            write_lines(path, {"question_id": origin, **row})
+        examples = load(TASKS["dureader"], tmp_path, split).examples
+        assert [(each.id, each.answers[0].text) for each in examples] == [("search", "乙"), ("zhidao", "乙")]

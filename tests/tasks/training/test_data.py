@@ -127,7 +127,7 @@ class Gold:
         ([["O", "B-X"]], [["O", "O"], ["O"]], "'O'"),
         ([entities("甲", "X"), entities("乙", "X")], [{}, {}], "{}"),
         ([entities("甲乙"), entities("甲乙", "X")], [entities("甲", "X"), {}], None),
-        # Entities of equal types differ, no entities do not.
+        # Two texts without entities.
         ([entities("甲"), entities("乙")], [{}, {}], None),
     ],
 )
