@@ -1,11 +1,16 @@
-"""Windows against BERT's loop, and the window to which a token belongs against its definition."""
+"""Windows against BERT's loop, the window to which a token belongs against its definition, and tables of tokens."""
 
 from __future__ import annotations
 
 import tracemalloc
 from fractions import Fraction
 
-from tasks.kinds.features import windows_of
+import numpy as np
+import pytest
+
+from tasks.kinds import features
+from tasks.kinds.features import tokenize, windows_of
+from tests.tasks.kinds.tiny import tokenizer
 
 
 def reference_windows(num_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
@@ -49,3 +54,14 @@ def test_the_memory_for_a_long_text_does_not_grow_with_the_square_of_its_length(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50e6  # windows x tokens are 50 million numbers, of 8 bytes
+
+
+def test_every_text_has_its_own_tokens_in_whatever_groups_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features, "GROUP", 2)
+    texts, encode = ["a b", "c", "a b", "", "de f", "g", "c", "h i"], tokenizer().encode_batch
+    table = tokenize(encode, texts, "starts", "ends")
+    for index, expected in enumerate(encode(texts)):
+        found = table.encoding(index)
+        for name in ("ids", "starts", "ends"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_array_equal(table[index], expected.ids)

@@ -140,6 +140,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("metric:", "metrc:", "unknown key metrc; did you mean metric"),
+        ("metric:", "folders: [reviews]\nmetric:", "unknown key folders"),
         ("metric: accuracy", "", "metric: is missing"),
         ("accuracy", "acuracy", "metric: 'acuracy' .*did you mean accuracy"),
         ("accuracy", "squad_v1", "metric: 'squad_v1'"),
