@@ -13,7 +13,6 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("tasks.check_files")
 
-
 from reader.errors import InputError, OneLineParser, print_error
 from tasks.files.official import (
     add_bad_row_option,

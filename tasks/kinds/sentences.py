@@ -146,11 +146,11 @@ def example_means(values: Float32s, features: Features) -> Float32s:
 
 def _views(tokens: Int32s, room: int, settings: InputSettings, training: bool) -> list[list[Int32s]]:
     """Return the inputs of a single text that is too long, each as its parts: one, or three in evaluation."""
-    share, whole = HEAD_SHARE
-    head, tail = room * share // whole, room - room * share // whole
-    both = [tokens[:head], tokens[len(tokens) - tail :]]
     if settings.long_text == "head":
         return [[tokens[:room]]]
+    share, whole = HEAD_SHARE
+    head = room * share // whole
+    both = [tokens[:head], tokens[head - room :]]
     if training or settings.long_text == "head_tail":
         return [both]
     return [[tokens[:room]], [tokens[-room:]], both]
