@@ -6,6 +6,7 @@ are nested dicts here, because fine-tuning reads model folders too, and must not
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def token_head_settings(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def is_explicit(pretraining: dict[str, Any]) -> bool:
+def is_explicit(pretraining: Mapping[str, Any]) -> bool:
     """Return whether the classes of the head "mask_lm" are tokens and n-grams, and not tokens only."""
     masking: object = pretraining.get("objective", {}).get("masking", "explicit")
     return masking == "explicit"

@@ -17,7 +17,7 @@ from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.forward import Forward
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.config import stored_config
 from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
@@ -54,5 +54,5 @@ def build_outputs(
     if PROBABILITIES not in names:
         config = config_from_tree(ModelConfig, network["model"], "network")
         return build_encoder(config, network["model"]["vocab_size"], names, precision, portable)
-    heads = config_from_tree(PretrainConfig, {**network["pretraining"], "model": network["model"]}, "network")
+    heads = stored_config(network["pretraining"], network["model"], "network")
     return build_prediction(heads, CorpusSizes(network["tokens"], network["ngrams"]), precision, portable)

@@ -9,12 +9,14 @@ change when a run resumes, because the machines may change. The rest of `trainer
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
+from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
@@ -282,8 +284,19 @@ def prediction_config(model: ModelRecord) -> PretrainConfig:
     """
     if model.pretraining is None:
         raise InputError(f"{model.source}: the model has no prediction heads; choose another model")
-    settings = {**model.pretraining, "model": asdict(model.config)}
-    return config_from_tree(PretrainConfig, settings, str(model.source))
+    return stored_config(model.pretraining, asdict(model.config), str(model.source))
+
+
+def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], source: str) -> PretrainConfig:
+    """Return the configuration of the prediction heads and the shape that a model's folder keeps.
+
+    Weights of earlier versions are read with their new names. Raises InputError, which names `source`.
+    """
+    objective, fine = pretraining.get("objective", {}), "comprehensive" if is_explicit(pretraining) else "contiguous"
+    renamed = {"coarse_weight": "explicit_weight", "fine_weight": f"{fine}_weight"}
+    weights = {"comprehensive_weight": 0.0} if "fine_weight" in objective else {}
+    weights |= {renamed.get(key, key): value for key, value in objective.items()}
+    return config_from_tree(PretrainConfig, {**pretraining, "objective": weights, "model": dict(model)}, source)
 
 
 def max_tokens(model: ModelRecord) -> int:

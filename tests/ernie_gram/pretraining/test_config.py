@@ -10,6 +10,8 @@ import pytest
 
 from ernie_gram.api import Model
 from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.inference.description import PROBABILITIES
+from ernie_gram.inference.outputs import build_outputs, network_of
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, max_tokens, prediction_config
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -21,6 +23,7 @@ from tests.support.commands import ROOT
 from tests.support.configs import load
 from tests.support.exported_models import random_model
 from tests.support.small_model import NGRAMS, TOKENS
+from tests.support.static_programs import fresh_scope
 
 
 def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus) -> None:
@@ -75,3 +78,17 @@ def test_folders_hold_the_parameters_of_all_terms(rung: str, tmp_path: Path) -> 
     model = dataclasses.replace(model, parameters={name: np.ones(shape, np.float32) for name, shape in shapes.items()})
     write_model(model, tmp_path / "model", "ernie_gram")
     assert read_model(tmp_path / "model").parameters.keys() == shapes.keys()
+
+
+@pytest.mark.parametrize("rung", ["contiguous", "explicit", "both"])
+def test_heads_kept_with_the_weights_of_earlier_versions_are_read(rung: str) -> None:
+    model = random_model(rung, vocab_size=TOKENS)
+    assert model.pretraining is not None
+    weights = dict(model.pretraining["objective"])
+    fine = weights.pop("contiguous_weight") + weights.pop("comprehensive_weight")
+    weights |= {"coarse_weight": weights.pop("explicit_weight"), "fine_weight": fine}
+    old = dataclasses.replace(model, pretraining=model.pretraining | {"objective": weights})
+    assert prediction_config(old) == prediction_config(model)
+    if rung == "contiguous":
+        with fresh_scope():
+            build_outputs(network_of(old), [PROBABILITIES])
