@@ -1,4 +1,4 @@
-"""Operations of Paddle programs that run the functions of compiled.py, biases.py and attention.py.
+"""Operations of Paddle programs that run the functions of compiled.py, biases.py, attention.py and classes.py.
 
 `in_place` lets a result take the memory of the first input, which nothing may read afterwards. The functions that
 compute get arrays of the inputs, then of the results, then the settings.

@@ -32,8 +32,8 @@ def linear(
 
     On a CPU the bias is added as the product ones [..., 1] x b [1, out]. This is for speed only: there, the
     gradient of a broadcasting addition takes several times as long as the product before it, while the gradient of a
-    product is again a product. (The finished program adds in the forward pass, see kernels/rewriting.py.) `ones` is the
-    result of `ones_column`, if the caller has it already.
+    product is again a product. (The finished program adds, and sums up the gradient, see kernels/rewriting.py.) `ones`
+    is the result of `ones_column`, if the caller has it already.
     """
     x, weight, bias = (for_product(value) for value in (x, weight, bias))
     if not on_cpu():

@@ -32,6 +32,16 @@ def test_a_value_is_cast_once_in_half_precision_and_not_in_float32(monkeypatch: 
             assert names(opened.main).count("pd_op.cast") == casts // 2
 
 
+@pytest.mark.parametrize(
+    ("precision", "fuses", "expected"), [("float32", True, 2), ("bfloat16", True, 1), ("float32", False, 0)]
+)
+def test_the_softmax_over_classes_is_fused_in_float32_only(precision: str, fuses: bool, expected: int) -> None:
+    from ernie_gram.graph import computing, fuses_attention, fuses_classes
+
+    with fresh_program(), computing(precision, fuses):
+        assert fuses_attention() + fuses_classes() == expected
+
+
 def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
     from ernie_gram.graph import share_constants, up_to_multiple
 

@@ -130,6 +130,13 @@ def test_gradients_of_a_layer_norm(shape: tuple[int, int]) -> None:
             assert ours[index] == pytest.approx((two[0] - two[1]) / 2e-5, rel=2e-4, abs=2e-4)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (1, 4), (63, 48), (64, 48), (200, 33)])
+def test_sum_of_rows(shape: tuple[int, int]) -> None:
+    rows, found = numbers(*shape), np.full(shape[1], np.nan, np.float32)
+    compiled.sum_of_rows(rows, found)
+    assert np.allclose(found, rows.astype(np.float64).sum(0), rtol=1e-5, atol=1e-5)
+
+
 def with_threads(count: int, compute: Callable[[], None]) -> None:
     before = numba.get_num_threads()
     numba.set_num_threads(count)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import paddle
 import pytest
+from paddle.nn import functional as F
 
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -68,3 +69,17 @@ def test_masks_are_independent() -> None:
     ]
     for left, right in pairs:
         assert abs(np.corrcoef(left, right)[0, 1]) < 5 / left.size**0.5
+
+
+def test_other_integers_are_not_taken_for_keys() -> None:
+    """Keys of dropouts are drawn together; another operation that draws two integers keeps its range."""
+    from ernie_gram.kernels.rewriting import use_compiled
+
+    with fresh_program() as (executor, main, _):
+        x = paddle.ones([64])
+        others = [paddle.randint(3, 5, [2], "int32") for _ in range(2)]
+        fetched = [F.dropout(x * 1, 0.5) * 1, F.dropout(x * 2, 0.5) * 1, *(each + 0 for each in others)]
+        use_compiled(main, {value.id for value in fetched})
+        first, second, *drawn = executor.run(main, fetch_list=fetched)
+    assert not np.array_equal(first == 0, second == 0)
+    assert {*np.concatenate(drawn).tolist()} <= {3, 4}

@@ -10,8 +10,9 @@ from unittest.mock import patch
 import numpy as np
 import paddle
 import pytest
+from paddle.nn import functional as F
 
-from ernie_gram.distributed.row_gradients import Lookups
+from ernie_gram.distributed.row_gradients import Lookups, take_lookups
 from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork, row_counts
@@ -135,3 +136,33 @@ def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
     np.add.at(expected, np.array([2, 0] + [4] * repeats), given)
     assert size == pytest.approx(np.linalg.norm(expected), rel=1e-6)
     np.testing.assert_allclose(found, expected * 0.5 / np.linalg.norm(expected), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_lookups_add_their_rows_to_other_gradients_of_a_table(is_read: bool) -> None:
+    """The gradient of the product may be read elsewhere: then nothing is added in its memory."""
+    values = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
+    with fresh_scope() as executor:
+        program, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(program, startup):
+            initial = paddle.nn.initializer.Assign(values)
+            table = paddle.create_parameter([6, 3], "float32", default_initializer=initial)
+            factor = paddle.static.data("factor", [1, 6], "float32")
+            looked_up = [F.embedding(paddle.assign(np.array(rows)), table) for rows in ([1, 1, 5], [0, 1])]
+            total = paddle.add_n([paddle.matmul(factor, table).sum(), *((each * each).sum() for each in looked_up)])
+            (gradient,) = paddle.static.gradients([total], [table])
+            parts = gradient.get_defining_op().operand_source(0).get_defining_op().operands_source()
+            (dense,) = (part for part in parts if part.get_defining_op().name() != "pd_op.embedding_grad")
+            others = [dense * 1] if is_read else []
+            ((_, found),) = take_lookups([(table, gradient)], ())
+            names = [operation.name() for operation in program.global_block().ops]
+            assert names.count("pd_op.index_add_") == (0 if is_read else 2)
+            assert names.count("pd_op.embedding_grad") == (2 if is_read else 0)
+        executor.run(startup)
+        feed = {"factor": np.arange(6, dtype=np.float32).reshape(1, 6)}
+        result, *of_product = executor.run(program, feed=feed, fetch_list=[found, *others])
+    expected = np.repeat(np.arange(6.0)[:, None], 3, 1)
+    for array in of_product:
+        np.testing.assert_array_equal(array, expected)
+    np.add.at(expected, [1, 1, 5, 0, 1], 2.0 * values[[1, 1, 5, 0, 1]])
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
