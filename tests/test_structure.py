@@ -140,12 +140,12 @@ def test_no_name_of_a_class_stands_for_two() -> None:
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 2180,
+    "ernie_gram": 2190,
     "ernie_gram/config": 282,
     "ernie_gram/distributed": 1400,
     "ernie_gram/formats": 2960,
     "ernie_gram/inference": 1130,
-    "ernie_gram/kernels": 2460,
+    "ernie_gram/kernels": 2450,
     "ernie_gram/model": 1170,
     "ernie_gram/pretraining": 2760,
     "ernie_gram/reporting": 636,
@@ -163,10 +163,10 @@ BUDGET = {
     "tasks": 1080,
     "tasks/files": 667,
     "tasks/kinds": 2540,
-    "tasks/layouts": 1040,
+    "tasks/layouts": 1050,
     "tasks/metrics": 735,
     "tasks/registry": 255,
-    "tasks/sweeps": 715,
+    "tasks/sweeps": 714,
     "tasks/training": 1470,
 }
 
