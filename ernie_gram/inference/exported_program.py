@@ -8,7 +8,7 @@ which a program has compiled operations (Paddle 3.3.1).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,12 @@ class ExportedProgram:
         feed = {name: np.ascontiguousarray(batch[spec.name], spec.dtype) for name, spec in self._feeds.items()}
         with self._static():
             # A program from a file always returns all its fetches.
-            values = self._executor.run(self._program, feed=feed, fetch_list=self._fetches)
+            values = self._run_prepared(feed)
         found = dict(zip(self.description.fetch_names, values, strict=True))
         return {name: found[name] for name in names or found}
+
+    @cached_property
+    def _run_prepared(self) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
+        from ernie_gram.paddle_private import prepared_run
+
+        return prepared_run(self._executor, self._program, self._fetches)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import paddle
@@ -15,7 +16,7 @@ from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient,
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.selection import can_fuse_attention, use_kernels
-from ernie_gram.paddle_private import short_call_stacks
+from ernie_gram.paddle_private import prepared_run, short_call_stacks
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
@@ -40,6 +41,7 @@ class Program:
     startup: paddle.static.Program
     feeds: tuple[str, ...]
     fetches: dict[str, paddle.Tensor]
+    _prepared: dict[tuple[int, int, bool], Any] = field(default_factory=dict, init=False, repr=False)
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays."""
@@ -53,8 +55,12 @@ class Program:
         beat()
 
     def _run(self, executor: paddle.static.Executor, batch: Batch, fetched: list[paddle.Tensor]) -> list[np.ndarray]:
+        key = id(executor), paddle.static.global_scope().raw_address(), bool(fetched)
         with raised_as_they_are():
-            return executor.run(self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=fetched)
+            if key not in self._prepared:
+                self._prepared[key] = prepared_run(executor, self.main, fetched)
+            found: list[np.ndarray] = self._prepared[key]({name: batch[name] for name in self.feeds})
+            return found
 
     @property
     def parameters(self) -> list[str]:

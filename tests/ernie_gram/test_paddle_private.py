@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -216,6 +217,21 @@ def test_modes_are_nested_and_restored() -> None:
             total.backward()
             assert x.grad.tolist() == [3, 3]
         assert not paddle.in_dynamic_mode()
+
+
+def test_a_prepared_program_is_run_like_others_but_not_looked_for() -> None:
+    with fresh_program() as (executor, main, startup):
+        x = paddle.static.data("x", [None], "float32")
+        total = private.persistable("total", [1], Constant(1.0))
+        private.add_(total, x.sum(keepdim=True))
+        executor.run(startup)
+        run_prepared = private.prepared_run(executor, main, [total * 2])
+        with fresh_scope(), patch.object(type(main), "__str__", side_effect=AssertionError):
+            # The scope is the one in which it was prepared, and the program is not written as text.
+            found = [run_prepared({"x": np.full(size, 1.0, np.float32)})[0].tolist() for size in (1, 3)]
+            with pytest.raises(AssertionError):
+                executor.run(main, {"x": np.ones(1, np.float32)}, [total])
+    assert found == [[4], [10]]
 
 
 def test_operations_have_the_files_and_lines_of_their_call_stack_without_text() -> None:
