@@ -6,8 +6,9 @@
 # use_program_cache=True, described as what makes runs with an unchanged program faster, changes nothing.
 #
 # Why it surprises: run() is documented as the call for a training loop, and nothing in the loop asks for text. A
-# training step of a transformer of 12 layers has some 4,500 operations, whose texts are longer: 20 to 40 ms of each step,
-# in which a GPU would be given no work. Way round: fewer operations; or keep what the executor prepares, which has private names only.
+# training step of a transformer of 12 layers has some 4,500 operations, whose texts are longer: 20 to 40 ms of each
+# step, in which a GPU would be given no work. Way round: fewer operations; or keep what the executor prepares, which
+# has private names only.
 #
 # Output seen (an Intel Xeon):
 # operations    50: 3 texts of      5,465 characters in 3 runs; a run takes  0.42 ms, of which the text  0.12
