@@ -77,8 +77,8 @@ def _program(shapes: list[list[int]], can_skip: bool, attributes: dict[str, floa
         path = str(Path(folder) / "program.json")
         write_program(program, path)
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        node = _find(content, "1.merged_adam_")
-        assert node is not None
+        block = content["program"]["regions"][0]["blocks"][0]
+        (node,) = (operation for operation in block["ops"] if operation["#"] == "1.merged_adam_")
         node["#"] = "1.fused_adam_"
         # The first nine inputs are the same, but the rate is one tensor; the numbers are attributes instead of inputs.
         node["I"] = [*node["I"][:9], {"%": ids["skip"] if can_skip else 0}]
@@ -95,13 +95,3 @@ def _program(shapes: list[list[int]], can_skip: bool, attributes: dict[str, floa
 
 def _attribute(name: str, kind: str, value: object) -> dict[str, Any]:
     return {"AT": {"#": kind, "D": value}, "N": name}
-
-
-def _find(node: Any, name: str) -> dict[str, Any] | None:
-    """Return the operation with a name in the content of a program file."""
-    if isinstance(node, dict):
-        if node.get("#") == name:
-            return node
-        node = list(node.values())
-    children = (_find(child, name) for child in node) if isinstance(node, list) else ()
-    return next((child for child in children if child is not None), None)

@@ -16,7 +16,7 @@ from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient,
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.selection import can_fuse_attention, use_kernels
-from ernie_gram.paddle_private import prepared_run, short_call_stacks
+from ernie_gram.paddle_private import operations_listed_once, prepared_run, short_call_stacks
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
@@ -164,7 +164,8 @@ def add_backward(
     scale = guard and guard.loss_scale
     scaled = total if scale is None else total * scale
     parameters = [p for p in opened.main.global_block().all_parameters() if not p.stop_gradient]
-    gradients = paddle.static.gradients([scaled], parameters)
+    with operations_listed_once():
+        gradients = paddle.static.gradients([scaled], parameters)
     pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
     taken = take_lookups(pairs, sparse_parameters)
     if recompute:

@@ -234,6 +234,47 @@ def test_a_prepared_program_is_run_like_others_but_not_looked_for() -> None:
     assert found == [[4], [10]]
 
 
+def test_gradients_are_the_same_if_a_block_lists_only_new_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, list_all = list[int](), private.Block.ops.fget
+
+    def counted(block: private.Block) -> list[private.Operation]:
+        listed.append(block.num_ops())
+        found: list[private.Operation] = list_all(block)
+        return found
+
+    def gradients_of_a_network() -> str:
+        with new_program() as main:
+            parameter = private.persistable("w", [4], Constant(1.0))
+            parameter.stop_gradient = False
+            x = paddle.stack(paddle.split(parameter, 4)).reshape([2, 2])
+            for _ in range(20):
+                x = x @ (x + x.mean()) + paddle.nn.functional.softmax(x.flatten()[:2])
+            paddle.static.gradients([x.sum()], [parameter])
+            return str(main)
+
+    monkeypatch.setattr(private.Block, "ops", property(counted))
+    expected, before = gradients_of_a_network(), len(listed)
+    with private.operations_listed_once():
+        assert gradients_of_a_network() == expected
+    assert len(listed) - before < before / 10
+
+
+def test_a_block_that_grew_or_shrank_at_its_end_is_listed_again() -> None:
+    list_all = private.Block.ops.fget
+    with new_program() as main, private.operations_listed_once():
+        block, x = main.global_block(), paddle.ones([2, 2])
+        for change in (
+            lambda: [paddle.add(x, x) for _ in range(30)],
+            lambda: block.ops[-1].erase(),
+            lambda: [block.ops[-2].erase(), paddle.add(x, x)],
+        ):
+            before = block.ops
+            count = len(before)
+            change()
+            assert block.ops == list_all(block)
+            assert len(before) == count
+
+
 def test_operations_have_the_files_and_lines_of_their_call_stack_without_text() -> None:
     with new_program() as program:
         stacks = []
