@@ -71,6 +71,7 @@ def load_config(
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     for flag, meaning in flags.items():
         parser.add_argument(f"--{flag}", action="store_true", help=meaning)
+    parser.add_class_arguments(config_type)
     config = _parse(config_type, parser, tree, overrides, files)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
@@ -83,7 +84,14 @@ def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Conf
     places = dict.fromkeys(flatten(tree), source)
     for key in places:
         _check_key(config_type, key, source)
-    return _parse(config_type, ArgumentParser(exit_on_error=False), tree, [], places)
+    return _parse(config_type, _parser(config_type), tree, [], places)  # type: ignore[arg-type]  # types are hashable
+
+
+@cache
+def _parser(config_type: type) -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(config_type)
+    return parser
 
 
 def _parse(
@@ -91,9 +99,8 @@ def _parse(
 ) -> Config:
     """Type-check settings with jsonargparse: first those of `tree`, then those of the command line.
 
-    `places` has the file of each key of `tree`, for errors.
+    `parser` has the settings already. `places` has the file of each key of `tree`, for errors.
     """
-    parser.add_class_arguments(config_type)
     flat = flatten(tree)
     for key, value in flat.items():
         check_yaml(as_argument(value), f"{places.get(key, 'command line')}: {key}")
