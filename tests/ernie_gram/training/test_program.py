@@ -1,0 +1,47 @@
+"""Programs: what is prepared for their runs."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+
+from ernie_gram.paddle_private import persistable, prepared_run
+from reader.batches.fields import LENGTHS, Batch
+from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
+from paddle.nn.initializer import Constant  # isort: skip
+
+from ernie_gram.training import program as program_module  # isort: skip
+from ernie_gram.training.program import Program, open_program  # isort: skip
+
+
+def _scaled_lengths() -> Program:
+    """Return a program that multiplies the lengths by a variable of the scope."""
+    with open_program([LENGTHS]) as opened:
+        factor = persistable("factor", [1], Constant(2.0))
+        lengths = opened.feeds[LENGTHS.name].astype("float32")
+        return opened.finish({"scaled": lengths * factor, "sum": lengths.sum()})
+
+
+def test_a_program_is_prepared_once_for_each_scope_and_what_is_fetched() -> None:
+    batches: list[Batch] = [{LENGTHS.name: np.arange(1, n, dtype=np.int64)} for n in (3, 5)]
+    with patch.object(program_module, "prepared_run", wraps=prepared_run) as prepared, fresh_scope() as executor:
+        program = _scaled_lengths()
+        executor.run(program.startup)
+        first = [program.run(executor, batch) for batch in batches]
+        for batch in batches:
+            program.step(executor, batch)
+        with fresh_scope():
+            executor.run(program.startup)
+            paddle.static.global_scope().find_var("factor").get_tensor().set(
+                np.full(1, 3.0, np.float32), executor.place
+            )
+            second = [program.run(executor, batch) for batch in batches]
+        again = program.run(executor, batches[0])
+    assert [found["scaled"].tolist() for found in first] == [[2, 4], [2, 4, 6, 8]]
+    assert [found["scaled"].tolist() for found in second] == [[3, 6], [3, 6, 9, 12]]
+    assert [found["sum"].item() for found in (*first, *second)] == [3, 10, 3, 10]
+    assert again["scaled"].tolist() == [2, 4]
+    assert prepared.call_count == 3  # two scopes, and once without values
