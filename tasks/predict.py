@@ -56,10 +56,8 @@ def parse_arguments() -> argparse.Namespace:
         "run",
         type=Path,
         metavar="RUN",
-        help="the folder of a fine-tuning, of which `best` is used; or a program that `ernie-gram export` wrote",
-    )
-    parser.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="another checkpoint of RUN, for example step_100"
+        help="the folder of a fine-tuning, of which `best` is used; or one of its checkpoints, for example "
+        "output/mrpc/step_100; or a program that `ernie-gram export` wrote",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--data", type=Path, metavar="FOLDER", help=MEANING)
@@ -104,7 +102,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def load_model(arguments: argparse.Namespace) -> LoadedModel:
     """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
-    finetuned = load_finetuned(arguments.run, arguments.checkpoint)
+    finetuned = load_finetuned(arguments.run)
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
     require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
     if arguments.precision is not None:
