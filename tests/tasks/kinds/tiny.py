@@ -24,6 +24,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 # Words of several letters are several tokens.
 TOKENS = [*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
 MODEL = ModelConfig(
+    vocab_size=len(TOKENS),
     hidden_size=32,
     num_hidden_layers=1,
     num_attention_heads=4,
@@ -52,27 +53,20 @@ def overfit(
     steps: int = 60,
     rate: float = 4e-3,
     has_lm_transform: bool = False,
-    model: ModelConfig = MODEL,
-    given: Tokenizer | None = None,
-    enough: float = 0.05,
 ) -> tuple[Predictions, list[float], list[str]]:
     """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
 
-    Predictions are made in batches of one and of three samples, as uneven ranks would.
-
-    Args:
-        given: a tokenizer in place of that of letters.
-        enough: a loss below which the training ends.
+    The training ends at a loss below 0.05. Predictions are made in batches of one and of three samples, as uneven ranks
+    would.
     """
     from ernie_gram.distributed.world import World
     from ernie_gram.training.optimization import set_learning_rate
     from ernie_gram.training.program import build_training
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
-    given = given or tokenizer()
     # As processes get them from the check of their launcher.
-    kind, features = pickle.loads(pickle.dumps((kind, kind.encode(examples, given, training=True))))
-    network = TaskNetwork(kind, model, len(given.vocabulary), has_lm_transform)
+    kind, features = pickle.loads(pickle.dumps((kind, kind.encode(examples, tokenizer(), training=True))))
+    network = TaskNetwork(kind, MODEL, has_lm_transform)
     settings = OptimizerConfig(learning_rate=rate, warmup_steps=0, weight_decay=0.0)
     with fresh_scope() as executor:
         import paddle
@@ -86,9 +80,9 @@ def overfit(
         for _ in range(steps):
             set_learning_rate(rate)
             losses.append(float(program.run(executor, batch)["loss"]))
-            if losses[-1] < enough:
+            if losses[-1] < 0.05:
                 break
-        features = kind.encode(examples, given, training=False)
+        features = kind.encode(examples, tokenizer(), training=False)
         scores = np.full((features.num_units, kind.width), np.nan, np.float32)
         for samples in np.split(np.arange(len(features)), [1, 4, 7]):
             if len(samples):

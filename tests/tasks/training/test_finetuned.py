@@ -12,7 +12,7 @@ from reader.errors import InputError
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS
 from tasks.training.finetuned import TaskDescription, load_finetuned, read_description, write_description
-from tasks.training.network import build_scores, network_of
+from tasks.training.network import TaskNetwork, build_prediction
 from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
@@ -68,8 +68,9 @@ def test_the_program_of_the_scores_reads_all_parameters_of_the_model(lm_transfor
     run = made_run(tmp_path / "run", KNOWN["squad2"], lm_transform=lm_transform)
     finetuned = load_finetuned(run)
     assert finetuned.model is not None
+    network = TaskNetwork.of(finetuned.kind, finetuned.model.config, finetuned.model.parameters)
     with fresh_scope():
-        program = build_scores(finetuned.kind, network_of(finetuned.model))
+        program = build_prediction(network)
     read = {parameter.name for parameter in program.main.global_block().all_parameters()}
     assert read == finetuned.model.parameters.keys()
     assert ("mask_lm_trans_fc.w_0" in read) == lm_transform
