@@ -1,4 +1,4 @@
-"""A tiny vocabulary and model, and the training and prediction of a task's examples in the process of the tests."""
+"""A tiny vocabulary and model, gold scores of spans, and the training of a task's examples in the test's process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.features import Features
+from tasks.kinds.span import SpanFeatures
+from tasks.kinds.span_answers import SpanExample, answer_tokens
 from tasks.layouts.rows import Place
 from tests.support.static_programs import fresh_scope
 
@@ -45,6 +47,25 @@ def tokens_of_input(features: Features, row: int) -> list[str]:
     """Return the tokens of an input."""
     inputs = features.inputs
     return [TOKENS[i] for i in inputs.tokens[inputs.offsets[row] : inputs.offsets[row + 1]]]
+
+
+def gold_scores(features: SpanFeatures, examples: Sequence[SpanExample]) -> np.ndarray:
+    """Return scores that are 1 at the first and the last token of each example's first answer, and 0 elsewhere.
+
+    For an unanswerable question they are 1 at [CLS]. The features are encoded with training=False.
+    """
+    scores = np.zeros((features.num_units, 2), np.float32)
+    for sample, index in enumerate(features.example_of.tolist()):
+        unit = features.unit_offsets[sample]
+        if examples[index].is_impossible:
+            scores[unit] = 1
+            continue
+        first, stop = answer_tokens(examples[index], features.context(index))
+        start, length, _, _ = features.windows[sample]
+        for column, token in ((0, first), (1, stop - 1)):
+            if start <= token < start + length:
+                scores[unit + 1 + token - start, column] = 1
+    return scores
 
 
 def overfit(
