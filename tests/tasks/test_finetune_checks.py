@@ -245,9 +245,3 @@ def test_on_a_full_disk_nothing_is_shared(size: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "wb"))
     share(b"x" * size)
     assert shared() is None
-
-
-def test_a_bad_row_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:
-    task = damaged(tiny_task, tmp_path, "dev.tsv", 5, "a b c\t7")
-    assert_one_line_error(finetune(task, tmp_path / "run"), f"{task / 'data' / 'dev.tsv'}:5: the label '7'")
-    assert not (tmp_path / "run").exists()

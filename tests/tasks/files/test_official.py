@@ -11,7 +11,7 @@ import pytest
 
 from reader.errors import InputError
 from tasks.files.official import available_splits, find_files, load_split, with_labels
-from tasks.kinds.task import Source, Split, Task, files
+from tasks.kinds.task import Task, files
 from tasks.layouts.benchmarks import Squad
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.tables import Tsv
@@ -111,14 +111,6 @@ def test_sources_are_tried_in_their_order_and_read_together(tmp_path: Path) -> N
     assert [example.id for example in load(TASK, tmp_path).examples] == ["0", "1", "2", "3"]
     write(tmp_path / "train.tsv", GOOD)
     assert len(load(TASK, tmp_path).examples) == 2
-
-
-def test_a_source_may_have_a_layout_of_its_own(tmp_path: Path) -> None:
-    write_lines(tmp_path / "dev.json", {"text": "x", "label": 1})
-    source = Source(("dev.json",), JsonLines({"text_a": "text", "label": "label"}))
-    task = dataclasses.replace(TASK, splits={**TASK.splits, "dev": Split((*TASK.splits["dev"].sources, source))})
-    [example] = load(task, tmp_path, "dev").examples
-    assert (example.text_a, example.gold) == ("x", "1")
 
 
 def test_the_order_of_labels_that_are_equal_as_numbers_is_that_of_texts(tmp_path: Path) -> None:

@@ -118,28 +118,21 @@ def test_wrong_labels_are_errors_that_name_the_row(text: str, rows: str, message
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5])
 def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshold: float) -> None:
-    kind = kind_of(MOODS, KindSettings(multi_label=MultiLabelSettings(threshold)))
-    examples = [SentenceExample(str(i), "a", None, None, PLACE) for i in range(2)]
+    """Of a text that is read as three inputs, the probabilities are the means of theirs."""
+    inputs = InputSettings(8, "views", max_query_len=4)
+    kind = kind_of(MOODS, KindSettings(inputs, multi_label=MultiLabelSettings(threshold)))
+    examples = [SentenceExample(text, text, None, None, PLACE) for text in ("a", "b", "a b c d e f g h")]
     features = kind.encode(examples, tokenizer(), training=False)
-    scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0]], np.float32)
+    views = [[4.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, -1.0]]
+    scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0], *views], np.float32)
     predictions = kind.decode(scores, features, examples)
-    probabilities = 1 / (1 + np.exp(-scores))
+    each = 1 / (1 + np.exp(-scores))
+    probabilities = np.stack([each[0], each[1], each[2:].mean(0)])
     for row, record in zip(probabilities, kind.records(predictions), strict=True):
         assert [*record["probabilities"].values()] == pytest.approx(row.tolist())
         assert record["labels"] == [
             label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > threshold
         ]
-
-
-def test_the_probabilities_of_a_long_text_are_means_over_its_inputs() -> None:
-    kind = kind_of(MOODS, KindSettings(InputSettings(8, "views", max_query_len=4)))
-    examples = [SentenceExample("0", "a b c d e f g h", None, None, PLACE)]
-    features = kind.encode(examples, tokenizer(), training=False)
-    scores = np.array([[4.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], np.float32)
-    [record] = kind.records(kind.decode(scores, features, examples))
-    means = (1 / (1 + np.exp(-scores))).mean(0)
-    assert [*record["probabilities"].values()] == pytest.approx(means.tolist())
-    assert record["labels"] == ["glad", "calm"]
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan")])

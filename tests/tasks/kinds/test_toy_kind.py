@@ -25,8 +25,6 @@ from tasks.kinds.networks import MASKED_LOGIT, KindHead, mean_term, output_layer
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
-from tests.support.commands import call
-from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write, write_json, write_lines
 from tests.support.tiny_task import LETTERS, finetune
 from tests.tasks.test_predict import predict, records
@@ -158,16 +156,3 @@ def test_it_predicts_a_submission_and_own_texts(folder: Path, run: Path, tmp_pat
     found = records(run, "--input", own, "--layout", "lines", output=tmp_path / "answers.jsonl")
     assert [record["grade"] for record in found] == [grade_of(text) for text in texts]
     assert set(found[0]) == {"id", "grade", "steps"}
-
-
-def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Path, tmp_path: Path) -> None:
-    from tasks.export import main
-
-    with fresh_scope():
-        done = call(main, str(run), str(tmp_path / "program"), "--to", "inference")
-    assert done.returncode == 0, done.stderr
-    own = write_lines(tmp_path / "own.jsonl", {"text_a": "a c"}, {"text_a": "f"})
-    found = records(tmp_path / "program", "--input", own, "--layout", "json", output=tmp_path / "program.jsonl")
-    assert [record["grade"] for record in found] == [2, 0]
-    refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept_loss")
-    assert (refused.returncode, "ordinal: PaddleNLP" in refused.stderr) == (2, True)
