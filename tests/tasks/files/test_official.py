@@ -11,12 +11,12 @@ import pytest
 
 from reader.errors import InputError
 from tasks.files.official import available_splits, find_files, load_split, with_labels
-from tasks.kinds.task import Task, files
+from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Squad
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.tables import Tsv
 from tests.support.commands import call
-from tests.support.task_files import load, write, write_json, write_lines
+from tests.support.task_files import files, load, write, write_json, write_lines
 
 COMMANDS = {
     "tasks.check_files": ["cola"],

@@ -15,12 +15,13 @@ from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.kinds.tagging import TaggingExample
-from tasks.kinds.task import Task, files
+from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import CharSpan, Place, Row
 from tasks.layouts.tables import Tsv
 from tasks.metrics.entities import Entity
+from tests.support.task_files import files
 
 PLACE = Place(Path("t"), 3)
 
