@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ernie_gram.formats.heads import read_own_parameters
-from ernie_gram.formats.parameters import encoder_shapes, transform_shapes
 from ernie_gram.formats.registry import read_model
-from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from reader.errors import InputError
 from tasks.training.finetuned import read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
-from tests.support.given_model import BERT
 from tests.support.span_task import span_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
 from tests.tasks.test_predict import predict
@@ -116,21 +110,6 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
         assert (description.task.name, description.task.labels) == ("task", ("0", "1"))
         assert description.settings.head.sentence_output == "mean"
         assert description.settings.input.max_seq_len == 16
-
-
-@pytest.mark.parametrize("width", [0, 4])
-def test_a_transform_under_the_output_layer_is_checked_with_the_model(width: int, tmp_path: Path) -> None:
-    """It is tied, with a LayerNorm, if `width` is 0, and low-rank otherwise; in both cases without an output table."""
-    config = replace(BERT, vocab_size=9, out_emb_size=width, use_pooler=False)
-    shapes = {**encoder_shapes(config), **transform_shapes(config), "cls_mrc_out_w": (width or 16, 2)}
-    assert not [name for name in shapes if name.startswith("mask_lm_out")]
-    assert ("mask_lm_trans_layer_norm_scale" in shapes) == (width == 0)
-    arrays = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
-    write_safetensors(tmp_path / "good", arrays)
-    assert read_own_parameters(tmp_path / "good", config, None, 0).arrays.keys() == shapes.keys()
-    write_safetensors(tmp_path / "other", arrays | {"other_w": np.ones(1, np.float32)})
-    with pytest.raises(InputError, match="other_w"):
-        read_own_parameters(tmp_path / "other", config, None, 0)
 
 
 def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:

@@ -194,13 +194,6 @@ def test_tags_become_iob2_and_entities() -> None:
     assert [example.text[slice(*span)] for span in example.token_spans()] == list(tokens)
 
 
-@pytest.mark.parametrize("tags", [["PER-B", "PER_I", "O"], [1, 2, 0], ["1", "2", "0"], ["first", "I-PER", "O"]])
-def test_tags_may_follow_their_types_or_be_numbers(tags: list[Any]) -> None:
-    names = {"0": "O", "1": "B-PER", "2": "I-PER", "first": "B-PER"}
-    example = make(dataclasses.replace(NER, label_aliases=names), tokens=["a", "b", "c"], tags=tags)
-    assert example.tags == ("B-PER", "I-PER", "O")
-
-
 def test_chinese_tokens_are_characters() -> None:
     chinese = dataclasses.replace(NER, language="zh")
     example = make(chinese, tokens=["上", "\u3000", "海"], tags=["B-LOC", "O", "O"])
