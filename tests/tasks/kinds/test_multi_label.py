@@ -5,7 +5,6 @@ The numbers of its loss are in test_network.py, those of its metric in metrics/t
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,14 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.api import FineTuned
 from tasks.files.official import with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings
 from tasks.kinds.task import Task
 from tasks.registry.task_file import read_task_file
-from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import MOODS
-from tests.support.task_files import load, write, write_json
+from tests.support.task_files import load, write
 from tests.tasks.kinds.tiny import PLACE, tokenizer
 
 HEAD = "kind: multi_label\nlanguage: en\nmetric: multi_label_f1\nfiles: {train: train, dev: dev}\n"
@@ -139,17 +136,3 @@ def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshol
 def test_a_threshold_that_nothing_or_all_exceeds_is_refused(threshold: float) -> None:
     with pytest.raises(InputError, match=r"^multi_label.threshold: "):
         MultiLabelSettings(threshold)
-
-
-def test_the_threshold_is_kept_with_the_model(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", MOODS)
-    content = json.loads((run / "task.json").read_text())
-    assert content["settings"]["multi_label"] == {"threshold": 0.5}
-    # A run of an earlier version has no such section.
-    del content["settings"]["multi_label"]
-    write_json(run / "task.json", content)
-    [answer] = FineTuned.load(run).predict(["a d e"])
-    assert answer["labels"] == [label for label, value in answer["probabilities"].items() if value > 0.5]
-    content["settings"]["multi_label"] = {"threshold": 0.0}
-    write_json(run / "task.json", content)
-    assert FineTuned.load(run).predict(["a d e"])[0]["labels"] == [*answer["probabilities"]]
