@@ -95,8 +95,6 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.output is None:
         require(max(arguments.processes, WORLD_SIZE) == 1, "--output", "must be given with --processes")
         require(not arguments.overwrite, "--overwrite", "is for --output; leave it out")
-    elif not arguments.output.is_dir():
-        check_output_path("--output", arguments.output, arguments.overwrite, filter(None, [arguments.input]))
     return arguments
 
 
@@ -148,7 +146,7 @@ def main() -> None:
         rows = load_split(task, arguments.data, split, arguments.on_bad_row)
     as_records = split is None or arguments.json
     paths = files_to_write(arguments.output, task, rows.report.split, as_records) if arguments.output else []
-    for path in paths:  # their names in a folder are known only now
+    for path in paths:
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
     console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:

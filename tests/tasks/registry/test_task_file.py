@@ -88,6 +88,8 @@ def test_questions_without_answer_need_the_metric_for_them() -> None:
 def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
     assert find_task("mrpc") is TASKS["mrpc"]
     assert find_task(str(write(tmp_path / "mine.yml", REVIEWS))).name == "mine"
+    with pytest.raises(InputError, match="'colla'; did you mean cola"):
+        find_task("colla")
     with pytest.raises(InputError, match=r"missing.yaml: "):
         find_task(str(tmp_path / "missing.yaml"))
 
