@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,20 @@ def values(layout: Layout, *files: Path, labelled: bool = True) -> list[Mapping[
     rows = read(layout, *files, labelled=labelled)
     assert all(isinstance(row, Row) for row in rows), rows
     return [row.values for row in rows if isinstance(row, Row)]
+
+
+def squad(context: str, answers: Mapping[str, Sequence[str]], question: str = "q?") -> dict[str, Any]:
+    """Return a file in SQuAD's layout, with answers in one context by ID; none for a question without answer."""
+    questions = [
+        {
+            "id": key,
+            "question": question,
+            "is_impossible": not texts,
+            "answers": [{"text": text, "answer_start": context.index(text)} for text in texts],
+        }
+        for key, texts in answers.items()
+    ]
+    return {"data": [{"paragraphs": [{"context": context, "qas": questions}]}]}
 
 
 def files(*alternatives: str | tuple[str, ...], labelled: bool = True) -> Split:

@@ -18,7 +18,7 @@ from tasks.score import main as score
 from tests.support.commands import Done, assert_one_line_error, call, python
 from tests.support.finetuned_runs import TEXTS, made_run, set_null_threshold
 from tests.support.static_programs import fresh_scope
-from tests.support.task_files import write, write_json, write_lines
+from tests.support.task_files import squad, write, write_json, write_lines
 
 
 def predict(*arguments: Any) -> Done:
@@ -118,11 +118,6 @@ def test_bad_rows_are_refused_or_skipped_and_listed(rte: Path, tmp_path: Path) -
     assert len((tmp_path / "out").read_text().splitlines()) == 2
 
 
-def squad_file(path: Path, context: str, questions: int) -> Path:
-    qas = [{"id": f"q{i}", "question": TEXTS[i], "answers": [], "is_impossible": True} for i in range(questions)]
-    return write_json(path, {"data": [{"paragraphs": [{"context": context, "qas": qas}]}]})
-
-
 def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
     context = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
@@ -141,7 +136,7 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     set_null_threshold(run, middle)
     for model in (run, run / "best"):
         assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
-    squad_file(tmp_path / "dev-v2.0.json", context, 5)
+    write_json(tmp_path / "dev-v2.0.json", squad(context, {f"q{i}": [] for i in range(5)}, "it ran"))
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
@@ -235,7 +230,7 @@ def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
-    squad_file(tmp_path / "dev-v2.0.json", "the cat", 1)
+    write_json(tmp_path / "dev-v2.0.json", squad("the cat", {"q": []}))
     monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     other = write(tmp_path / "na_prob.json", "mine")
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.files.official import available_splits, find_files, load_split, with_labels
+from tasks.files.official import load_split, with_labels
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Squad
 from tasks.layouts.lines import JsonLines
@@ -96,13 +96,6 @@ def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t9\n")
     with pytest.raises(InputError, match=r"in 1 row; the first one is at .*train.tsv:2: the label '9'"):
         load(TASK, tmp_path, on_bad_row="skip")
-
-
-def test_files_are_found_in_the_folder_and_in_the_tasks_folders(tmp_path: Path) -> None:
-    write(tmp_path / "glue" / "Pairs" / "dev.tsv", GOOD)
-    for folder in (tmp_path, tmp_path / "glue", tmp_path / "glue" / "Pairs"):
-        assert find_files(TASK, folder, "dev")[0][0].samefile(tmp_path / "glue" / "Pairs" / "dev.tsv")
-        assert available_splits(TASK, folder) == ["dev"]
 
 
 def test_sources_are_tried_in_their_order_and_read_together(tmp_path: Path) -> None:
