@@ -17,7 +17,7 @@ from tasks.training.finetuned import read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
-from tests.support.span_task import span_task
+from tests.support.task_files import squad, write, write_json
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
 from tests.tasks.test_predict import predict
 
@@ -188,7 +188,13 @@ def test_two_processes_from_the_shell_predict_as_one(
 
 
 def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path, tmp_path: Path) -> None:
-    more = [f"--task={span_task(tmp_path)}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
+    for name, count in (("train", 12), ("dev", 5), ("test", 7)):
+        answers = {f"{name}{i}": ["c d"] if i % 3 != 1 else [] for i in range(count)}
+        write_json(tmp_path / f"{name}.json", squad("a b c d e f", answers, question="h g"))
+    files = "files: {train: train.json, dev: dev.json, test: test.json}\n"
+    text = f"kind: span\nlanguage: en\nlayout: squad\n{files}unanswerable: true\nmetric: squad_v2\n"
+    task = write(tmp_path / "spans.yaml", text)
+    more = [f"--task={task}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
     done = finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4", "--evaluation.metric=HasAns_f1")
     assert done.returncode == 0, done.stderr
     result = result_of(tmp_path / "run")
