@@ -67,17 +67,16 @@ class FineTuned:
         return f"<FineTuned {self.source}: {self.task.title}, {self.task.kind}>"
 
     @classmethod
-    def load(cls, run: str | Path, checkpoint: str | Path | None = None, precision: str | None = None) -> FineTuned:
+    def load(cls, run: str | Path, precision: str | None = None) -> FineTuned:
         """Read the best model of a fine-tuning, one checkpoint, or a program that `ernie-gram export` wrote.
 
         Args:
-            checkpoint: another checkpoint of the run.
             precision: of matrix products, "float32" or "bfloat16". By default it is that of the training.
 
         Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged, and for a precision that
         an exported program does not have.
         """
-        model = load_finetuned(Path(run), None if checkpoint is None else Path(checkpoint))
+        model = load_finetuned(Path(run))
         for note in model.notes:
             warnings.warn(note, stacklevel=2)
         if precision is not None:

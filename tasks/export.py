@@ -100,15 +100,15 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     """
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
     from ernie_gram.inference.export import export_program
-    from tasks.training.network import SCORES, build_scores, network_of
+    from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
     model = finetuned.model
     assert model is not None
     description = finetuned.description
     if on_cpu():
         description = replace(description, precision="float32")  # a portable program computes in float32
-    network = network_of(model)
-    program = build_scores(finetuned.kind, network, precision=finetuned.description.precision, portable=True)
+    network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
+    program = build_prediction(network, finetuned.description.precision, portable=True)
     if not model.config.use_sentence_embedding:
         # Paddle refuses feeds that no fetch depends on.
         program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))
@@ -125,7 +125,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
         description.segmenter,
         world.place,
         further=further,
-        network=network,
+        network=network.described(),
     )
 
 

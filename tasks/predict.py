@@ -56,10 +56,8 @@ def parse_arguments() -> argparse.Namespace:
         "run",
         type=Path,
         metavar="RUN",
-        help="the folder of a fine-tuning, of which `best` is used; or a program that `ernie-gram export` wrote",
-    )
-    parser.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="another checkpoint of RUN, for example step_100"
+        help="the folder of a fine-tuning, of which `best` is used; or one of its checkpoints, for example "
+        "output/mrpc/step_100; or a program that `ernie-gram export` wrote",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--data", type=Path, metavar="FOLDER", help=MEANING)
@@ -97,14 +95,12 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.output is None:
         require(max(arguments.processes, WORLD_SIZE) == 1, "--output", "must be given with --processes")
         require(not arguments.overwrite, "--overwrite", "is for --output; leave it out")
-    elif not arguments.output.is_dir():
-        check_output_path("--output", arguments.output, arguments.overwrite, filter(None, [arguments.input]))
     return arguments
 
 
 def load_model(arguments: argparse.Namespace) -> LoadedModel:
     """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
-    finetuned = load_finetuned(arguments.run, arguments.checkpoint)
+    finetuned = load_finetuned(arguments.run)
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
     require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
     if arguments.precision is not None:
@@ -150,7 +146,7 @@ def main() -> None:
         rows = load_split(task, arguments.data, split, arguments.on_bad_row)
     as_records = split is None or arguments.json
     paths = files_to_write(arguments.output, task, rows.report.split, as_records) if arguments.output else []
-    for path in paths:  # their names in a folder are known only now
+    for path in paths:
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
     console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:

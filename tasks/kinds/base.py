@@ -93,7 +93,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             may be found in the training file.
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
         submission: the name of the form of submission for tasks whose benchmark defines none.
-        label_is: what a label is called, for warnings.
         splits_texts: whether a row may have a `text`, which the kind splits into tokens, in place of `tokens`.
         head: module and name of a subclass of KindHead (see kinds/networks.py); it is imported only when it is needed,
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
@@ -114,7 +113,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     task_fields: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
     submission: ClassVar[str]
-    label_is: ClassVar[str] = "the label"
     splits_texts: ClassVar[bool] = False
     head: ClassVar[str]
     output: ClassVar[str] = "cls_out"

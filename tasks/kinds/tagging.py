@@ -177,7 +177,6 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     task_fields = ("labels", "label_aliases")
     metrics = ("conlleval", "cluener")
     submission = "tag_columns"
-    label_is = "an entity"
     splits_texts = True
     head = "tasks.kinds.networks.TaggingHead"
     output = "cls_seq_label_out"

@@ -43,16 +43,6 @@ class Split:
     # Not in repr(task), which identifies a task in its runs (see training/prepare.py).
     needed: bool = field(default=False, repr=False, compare=False)
 
-    def __or__(self, other: Split) -> Split:
-        """Return a split with the sources of both; those of `self` are preferred."""
-        return Split((*self.sources, *other.sources), self.labelled)
-
-
-def files(*alternatives: str | tuple[str, ...], labelled: bool = True, layout: Layout | None = None) -> Split:
-    """Return a split with one source for each alternative, a file or several; `layout` is None for the task's own."""
-    names = ((names,) if isinstance(names, str) else names for names in alternatives)
-    return Split(tuple(Source(of_source, layout) for of_source in names), labelled)
-
 
 @dataclass(frozen=True)
 class Task:

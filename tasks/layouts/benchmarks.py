@@ -221,22 +221,17 @@ class Chid:
         labelled = wanted.labelled
         if labelled and len(files) % 2:
             raise InputError(f"{files[-1]}: has no file of answers; give pairs of a file of passages and its answers")
-        for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, None) for p in files):
-            answers = None if answers_path is None else _answers(answers_path)
+        for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, p) for p in files):
+            answers = read_json(answers_path) if labelled else None
+            if labelled and not isinstance(answers, dict):
+                raise InputError(f"{answers_path}: expected an object of tags and indices, ChID's answers")
             seen: set[str] = set()
             for place, record in json_objects(path):
                 for row in [record] if isinstance(record, BadRow) else _line_rows(place, record, answers):
                     seen |= {row.values["id"]} if isinstance(row, Row) else set(TAG.findall(row.place.part))
                     yield row
             for tag in sorted((answers or {}).keys() - seen):
-                yield BadRow(Place(answers_path or path, part=tag), f"an answer for a blank that is not in {path.name}")
-
-
-def _answers(path: Path) -> Mapping[str, Any]:
-    answers = read_json(path)
-    if not isinstance(answers, dict):
-        raise InputError(f"{path}: expected an object of tags and indices; this is not an answer file of ChID")
-    return answers
+                yield BadRow(Place(answers_path, part=tag), f"an answer for a blank that is not in {path.name}")
 
 
 def _line_rows(place: Place, record: Mapping[str, Any], answers: Mapping[str, Any] | None) -> Iterator[AnyRow]:

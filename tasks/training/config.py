@@ -53,13 +53,9 @@ class DropoutConfig:
 
     def apply(self, model: ModelConfig) -> ModelConfig:
         """Return the settings of a model with these rates."""
-        return replace(
-            model,
-            hidden_dropout_prob=model.hidden_dropout_prob if self.hidden is None else self.hidden,
-            attention_probs_dropout_prob=(
-                model.attention_probs_dropout_prob if self.attention is None else self.attention
-            ),
-        )
+        rates = {"hidden_dropout_prob": self.hidden, "attention_probs_dropout_prob": self.attention}
+        given: dict[str, Any] = {key: rate for key, rate in rates.items() if rate is not None}
+        return replace(model, **given)
 
 
 @dataclass(frozen=True)

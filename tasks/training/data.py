@@ -266,15 +266,3 @@ def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predi
         f"{split.name}: the prediction for every example is {' '.join(distinct)}: the model has learned nothing; try "
         "another optimizer.learning_rate or seed, or more optimizer.epochs"
     )
-
-
-def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: SplitData) -> list[str]:
-    """Return a line for each label, or type of entity, that occurs in a split but in no training example."""
-    counts = {split.name: labels_in(kind, split.examples) for split in splits}
-    seen = labels_in(kind, train.examples)
-    return [
-        f"{name}: {counted(count, 'example')} with {kind.label_is} {label!r}, which no training example has"
-        for name, labels in counts.items()
-        for label, count in labels.items()
-        if label not in seen
-    ]

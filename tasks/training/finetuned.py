@@ -173,18 +173,15 @@ class LoadedModel:
         return replace(self, description=replace(self.description, settings=settings))
 
 
-def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
+def load_finetuned(run: Path) -> LoadedModel:
     """Return the fine-tuned model of a run, or of an exported program (see tasks/export.py).
 
-    Args:
-        run: the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint; or the
-            folder of an exported program.
-        checkpoint: another checkpoint of this run, as a path or as its name in the run's folder; or None.
+    `run` is the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint; or the
+    folder of an exported program.
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
     if (run / DESCRIPTION).is_file():
-        require(checkpoint is None, "--checkpoint", f"{run} is an exported program and has none; leave it out")
         exported = load_description(run)
         if exported.outputs != TASK_SCORES:
             command = "fill-mask" if exported.outputs == FILL_MASK else "infer"
@@ -192,19 +189,9 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
         description, model = read_description(run), None
         vocabulary = load_vocabulary(run / exported.text.vocabulary, exported.text.lowercase)
     else:
-        description, model = read_description(run), read_model(_checkpoint_of(run, checkpoint) if checkpoint else run)
+        description, model = read_description(run), read_model(run)
         if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         vocabulary = model.vocabulary
     tokenizer, source = Tokenizer(vocabulary, description.segmenter), model.source if model else run
     return LoadedModel(source, description, tokenizer, model, "" if model else description.precision)
-
-
-def _checkpoint_of(run: Path, checkpoint: Path) -> Path:
-    folder = described_folder(run)
-    found = next((path for path in (checkpoint, folder / checkpoint) if path.is_dir()), None)
-    if found is None:
-        raise InputError(f"{checkpoint}: no such folder, nor one of this name in {folder}")
-    if found.resolve().parent != folder.resolve():
-        raise InputError(f"--checkpoint: {checkpoint} is not a checkpoint of {run}; give one that is in its folder")
-    return found

@@ -23,7 +23,6 @@ from ernie_gram.config.loading import config_from_tree
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.forward import Forward
@@ -66,7 +65,8 @@ class TaskModel(nn.Layer):
     def __init__(self, network: TaskNetwork) -> None:
         super().__init__()
         kind, config = network.kind, network.config
-        self.encoder = Encoder(parameters.encoder(config, network.vocab_size), config)
+        assert config.vocab_size is not None
+        self.encoder = Encoder(parameters.encoder(config, config.vocab_size), config)
         self.head: KindHead = head_class(kind)(kind, config, network.has_lm_transform)
 
     def forward(self, feeds: Feeds) -> paddle.Tensor:
@@ -81,20 +81,23 @@ class TaskNetwork:
     """The Network of a fine-tuning Job (see training/job.py).
 
     Attributes:
-        config: the shape of the encoder; its dropout rates apply to the encoder.
-        vocab_size: rows of the token embedding.
+        config: the shape of the encoder, with the rows of its token embedding; its dropout rates apply to the encoder.
         has_lm_transform: whether the start model has `mask_lm_trans_fc` (see HeadSettings.lm_transform).
     """
 
     kind: Kind[Any, Any]
     config: ModelConfig
-    vocab_size: int
     has_lm_transform: bool
 
     @classmethod
     def of(cls, kind: Kind[Any, Any], config: ModelConfig, parameters: Mapping[str, Any]) -> TaskNetwork:
         """Return the network of a kind over a model with these parameters."""
-        return cls(kind, config, len(parameters["word_embedding"]), HEAD_TRANSFORM[0] in parameters)
+        config = replace(config, vocab_size=len(parameters["word_embedding"]))
+        return cls(kind, config, HEAD_TRANSFORM[0] in parameters)
+
+    def described(self) -> dict[str, Any]:
+        """Return what `build_scores` needs besides the kind, as JSON values."""
+        return {"model": asdict(self.config), "has_lm_transform": self.has_lm_transform}
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -179,23 +182,10 @@ class Predictor:
             yield split, predictions
 
 
-def network_of(model: ModelRecord) -> dict[str, Any]:
-    """Return what `build_scores` needs of a fine-tuned model, as JSON values."""
-    config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
-    return {"model": asdict(config), "has_lm_transform": HEAD_TRANSFORM[0] in model.parameters}
-
-
-def build_scores(
-    kind: Kind[Any, Any],
-    network: Mapping[str, Any],
-    _: Sequence[str] = (SCORES,),
-    precision: str = "float32",
-    portable: bool = False,
-) -> Program:
-    """Build a program that fetches the scores of the units of a batch (see network.build_prediction)."""
+def build_scores(kind: Kind[Any, Any], network: Mapping[str, Any], _: Sequence[str], precision: str) -> Program:
+    """Build the program of `build_prediction` for a network that is described, in place of outputs.build_outputs."""
     config = config_from_tree(ModelConfig, network["model"], "network")
-    rows = network["model"]["vocab_size"]
-    return build_prediction(TaskNetwork(kind, config, rows, network["has_lm_transform"]), precision, portable)
+    return build_prediction(TaskNetwork(kind, config, network["has_lm_transform"]), precision)
 
 
 class Scorer:
@@ -209,18 +199,19 @@ class Scorer:
         self._kind, self._world = finetuned.kind, world
         self._executor = paddle.static.Executor(world.place)
         self._run: Callable[[Batch], Mapping[str, Any]]
-        build, precision = partial(build_scores, finetuned.kind), finetuned.description.precision
-        if finetuned.model is None:
+        model, precision = finetuned.model, finetuned.description.precision
+        if model is None:
             is_gpu, own = world.place.is_gpu_place(), finetuned.exported_in
             # Only exports from a GPU are in another precision, for which Paddle has no kernels on a CPU.
             reason = f"was exported on a GPU in {own}; use it on a GPU, or export the run again on a CPU"
             require(is_gpu or own == "float32", str(finetuned.source), reason)
             require(not is_gpu or own == precision, "precision", f"on a GPU, this program has its own, {own}")
             device, changed = ("auto", "float32") if is_gpu else ("cpu", precision)
+            build = partial(build_scores, finetuned.kind)
             self._run = ExportedProgram(finetuned.source, device=device, precision=changed, build=build).run
             return
-        model = finetuned.model
-        built = partial(build, network_of(model), precision=precision)
+        network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
+        built = partial(build_scores, finetuned.kind, network.described(), precision=precision)
         forward = Forward(built, model.parameters, str(finetuned.source), world.place)
         forward.prepare([SCORES])
         self._run = partial(forward.run, names=[SCORES])

@@ -42,7 +42,6 @@ from tasks.training.data import (
     evaluated_splits,
     read_data,
     selection_metric,
-    unseen_labels,
 )
 from tasks.training.finetuned import TaskDescription, write_description
 
@@ -52,8 +51,6 @@ PREDICTIONS = "predictions_"
 # end, which are no part of a run's identity, begin with FINAL.
 MADE_FROM, FINAL = "made_from", "final."
 
-# A batch with more than this share of the samples of an epoch gives a warning.
-LARGE_SHARE = 0.2
 UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
 
 
@@ -135,18 +132,12 @@ class Finetuning(TaskData):
 
     def warnings(self) -> list[str]:
         """Return a line for each valid but probably unintended property of the settings and the data."""
-        lines = unseen_labels(self.kind, self.evaluated, self.train)
-        lines += equal_gold_values(self.kind, self.train, self.dev)
+        lines = equal_gold_values(self.kind, self.train, self.dev)
         lines += [
             f"{split.name}: {warning}"
             for split in self.splits
             if (warning := unknown_warning(split.unknown, self.model.vocabulary, UNKNOWN_ADVICE))
         ]
-        if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
-            lines.append(
-                f"optimizer.batch_size: an epoch of {counted(len(self.train.features), 'sample')} has only "
-                f"{counted(self.epoch_steps, 'step')}"
-            )
         if not self.dev:
             lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")
         elif not self.dev[0].name.startswith("dev"):

@@ -45,7 +45,7 @@ def made_run(
     kind = kind_of(task, settings)
     config: ModelConfig = replace(CONFIG, use_pooler=kind.has_pooler, **model)
     with fresh_scope():
-        program = build_prediction(TaskNetwork(kind, config, len(VOCABULARY), lm_transform))
+        program = build_prediction(TaskNetwork(kind, config, lm_transform))
         variables = program.main.global_block().all_parameters()
         shapes = {variable.name: tuple(variable.shape) for variable in variables}
     folder.mkdir(parents=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tasks.files.official import Examples, OnBadRow, load_split
 from tasks.kinds.catalog import KINDS
-from tasks.kinds.task import Task
+from tasks.kinds.task import Source, Split, Task
 from tasks.layouts.rows import AnyRow, Layout, Row, Wanted
 
 
@@ -39,6 +39,26 @@ def values(layout: Layout, *files: Path, labelled: bool = True) -> list[Mapping[
     rows = read(layout, *files, labelled=labelled)
     assert all(isinstance(row, Row) for row in rows), rows
     return [row.values for row in rows if isinstance(row, Row)]
+
+
+def squad(context: str, answers: Mapping[str, Sequence[str]], question: str = "q?") -> dict[str, Any]:
+    """Return a file in SQuAD's layout, with answers in one context by ID; none for a question without answer."""
+    questions = [
+        {
+            "id": key,
+            "question": question,
+            "is_impossible": not texts,
+            "answers": [{"text": text, "answer_start": context.index(text)} for text in texts],
+        }
+        for key, texts in answers.items()
+    ]
+    return {"data": [{"paragraphs": [{"context": context, "qas": questions}]}]}
+
+
+def files(*alternatives: str | tuple[str, ...], labelled: bool = True) -> Split:
+    """Return a split with one source for each alternative, a file or several."""
+    names = ((names,) if isinstance(names, str) else names for names in alternatives)
+    return Split(tuple(map(Source, names)), labelled)
 
 
 def load(task: Task, folder: Path, split: str = "train", on_bad_row: OnBadRow = "error") -> Examples:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import write_model
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import Finetuning, prepare
 from tests.support.commands import Done, call
 from tests.support.given_model import BERT, given_bert
 
@@ -69,6 +72,11 @@ def options(task: Path, output: Path, *more: str) -> list[str]:
     """Return the options of a fine-tuning in a folder made by `make_task`."""
     paths = [f"--paths.model={task / 'model'}", f"--paths.data={task / 'data'}", f"--paths.output={output}"]
     return [f"--task={task / 'data' / 'task.yaml'}", *SETTINGS, *paths, *more]
+
+
+def checked(task: Path, output: Path, *more: str) -> Finetuning:
+    """Return a fine-tuning that was checked, and not started."""
+    return prepare(load_config(FinetuneConfig, options(task, output, *more))[0])
 
 
 def finetune(task: Path, output: Path, *more: str) -> Done:

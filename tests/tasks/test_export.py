@@ -74,29 +74,30 @@ def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path)
     assert len(smaller.splitlines()) == len(ROWS[name])
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("paddle2onnx")
-    pytest.importorskip("onnxruntime")
+def computed(finetuned: LoadedModel, folder: Path, rows: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Any]:
+    """Return a batch of some rows, and the scores that a fine-tuned model has for them."""
     from ernie_gram.distributed.world import World
     from tasks.files.own_texts import load_texts
     from tasks.training.network import Scorer
 
+    examples = load_texts(finetuned.task, write_lines(folder / "own.jsonl", *rows), "json", "error").examples
+    features = finetuned.encode(examples)
+    with fresh_scope() as executor:
+        scores = Scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
+    return features.batch(np.arange(len(features))), scores
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("paddle2onnx")
+    pytest.importorskip("onnxruntime")
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
     done = run(main, folder, tmp_path / "onnx", "--to", "onnx")
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in (tmp_path / "onnx").iterdir()} >= {
-        "model.onnx",
-        "onnx.json",
-        "vocab.txt",
-        "task.json",
-    }
-    finetuned = load_finetuned(folder)
-    examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *ROWS[name]), "json", "error").examples
-    features = finetuned.encode(examples)
-    with fresh_scope() as executor:
-        expected = Scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
-    found = run_onnx(tmp_path / "onnx", features.batch(np.arange(len(features))))["scores"]
+    files = {path.name for path in (tmp_path / "onnx").iterdir()}
+    assert files >= {"model.onnx", "onnx.json", "vocab.txt", "task.json"}
+    batch, expected = computed(load_finetuned(folder), tmp_path, ROWS[name])
+    found = run_onnx(tmp_path / "onnx", batch)["scores"]
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
@@ -151,7 +152,7 @@ def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -
     return load_finetuned(folder), tmp_path / "export"
 
 
-def scores_by_hand(export: Path, finetuned: LoadedModel, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
+def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
     """Return what PaddleNLP's class computes from the files: its one linear layer over the encoder's outputs."""
     model, weights = read_model(export), load_file(export / "model.safetensors")
     fields = (batch[name] for name in ("input_ids", "lengths", "sentence_ids"))
@@ -174,10 +175,6 @@ def scores_by_hand(export: Path, finetuned: LoadedModel, batch: dict[str, np.nda
 def test_paddlenlps_classes_get_the_output_layer(
     tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]
 ) -> None:
-    from ernie_gram.distributed.world import World
-    from tasks.files.own_texts import load_texts
-    from tasks.training.network import Scorer
-
     finetuned, export = exported(tmp_path, KNOWN[task])
     config = json.loads((export / "config.json").read_text())
     assert config["architectures"] == [architecture]
@@ -185,13 +182,8 @@ def test_paddlenlps_classes_get_the_output_layer(
     problem = {"stsb": ("regression", 1), "moods": ("multi_label_classification", 3)}.get(task, (None, None))
     assert (config.get("problem_type"), config.get("num_labels")) == problem
     assert json.loads((export / "task.json").read_text())["task"] == task
-    rows = ROWS.get(task, ROWS["squad2"])[:3]
-    examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *rows), "json", "error").examples
-    features = finetuned.encode(examples)
-    with fresh_scope() as executor:
-        expected = Scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
-    by_slot = task in ("conll2003", "squad1")
-    found = scores_by_hand(export, finetuned, features.batch(np.arange(len(features))), by_slot)
+    batch, expected = computed(finetuned, tmp_path, ROWS.get(task, ROWS["squad2"])[:3])
+    found = scores_by_hand(export, batch, by_slot=task in ("conll2003", "squad1"))
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 

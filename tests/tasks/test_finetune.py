@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ernie_gram.formats.heads import read_own_parameters
-from ernie_gram.formats.parameters import encoder_shapes, transform_shapes
 from ernie_gram.formats.registry import read_model
-from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from reader.errors import InputError
 from tasks.training.finetuned import read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
-from tests.support.given_model import BERT
-from tests.support.span_task import span_task
+from tests.support.task_files import squad, write, write_json
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
 from tests.tasks.test_predict import predict
 
@@ -118,21 +112,6 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
         assert description.settings.input.max_seq_len == 16
 
 
-@pytest.mark.parametrize("width", [0, 4])
-def test_a_transform_under_the_output_layer_is_checked_with_the_model(width: int, tmp_path: Path) -> None:
-    """It is tied, with a LayerNorm, if `width` is 0, and low-rank otherwise; in both cases without an output table."""
-    config = replace(BERT, vocab_size=9, out_emb_size=width, use_pooler=False)
-    shapes = {**encoder_shapes(config), **transform_shapes(config), "cls_mrc_out_w": (width or 16, 2)}
-    assert not [name for name in shapes if name.startswith("mask_lm_out")]
-    assert ("mask_lm_trans_layer_norm_scale" in shapes) == (width == 0)
-    arrays = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
-    write_safetensors(tmp_path / "good", arrays)
-    assert read_own_parameters(tmp_path / "good", config, None, 0).arrays.keys() == shapes.keys()
-    write_safetensors(tmp_path / "other", arrays | {"other_w": np.ones(1, np.float32)})
-    with pytest.raises(InputError, match="other_w"):
-        read_own_parameters(tmp_path / "other", config, None, 0)
-
-
 def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
     """Its encoder is taken, and its output layer is drawn: the classes may be other ones."""
     done = finetune(tiny_task, tmp_path / "run", f"--paths.model={finetuned}", "--optimizer.epochs=1")
@@ -209,7 +188,13 @@ def test_two_processes_from_the_shell_predict_as_one(
 
 
 def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path, tmp_path: Path) -> None:
-    more = [f"--task={span_task(tmp_path)}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
+    for name, count in (("train", 12), ("dev", 5), ("test", 7)):
+        answers = {f"{name}{i}": ["c d"] if i % 3 != 1 else [] for i in range(count)}
+        write_json(tmp_path / f"{name}.json", squad("a b c d e f", answers, question="h g"))
+    files = "files: {train: train.json, dev: dev.json, test: test.json}\n"
+    text = f"kind: span\nlanguage: en\nlayout: squad\n{files}unanswerable: true\nmetric: squad_v2\n"
+    task = write(tmp_path / "spans.yaml", text)
+    more = [f"--task={task}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
     done = finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4", "--evaluation.metric=HasAns_f1")
     assert done.returncode == 0, done.stderr
     result = result_of(tmp_path / "run")

@@ -1,4 +1,4 @@
-"""The list of tasks, and the launcher, which shows it and gives the registry's advice on an unknown task."""
+"""The list of tasks, and the launcher, which shows it and takes files of settings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tasks.list import main
 from tasks.registry import TASKS
 from tests.support.commands import ROOT, assert_one_line_error, call, shell
-from tests.support.further_cases import only
 from tests.support.task_files import write
 
 
@@ -59,9 +56,3 @@ def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path
         assert {"task: cola", "epochs: 7", "data: mine"} <= shown(*arguments)
     done = launch("race_high", str(tmp_path), "--config", with_data, DATA=str(tmp_path))
     assert_one_line_error(done, f"--config: given twice; begin {with_data} with `base: FILE`")
-
-
-@pytest.mark.parametrize("processes", only(["1"], ["1", "2"]))
-def test_the_launcher_gives_the_most_similar_name_for_an_unknown_task(tmp_path: Path, processes: str) -> None:
-    done = launch("colla", str(tmp_path), DATA=str(tmp_path), NPROC=processes, LOG_DIR=str(tmp_path / "log"))
-    assert_one_line_error(done, "no task 'colla'; did you mean cola?")

@@ -12,14 +12,13 @@ import pytest
 from tqdm import tqdm
 
 from tasks.api import FineTuned
-from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.score import main as score
 from tests.support.commands import Done, assert_one_line_error, call, python
-from tests.support.finetuned_runs import INPUT, TEXTS, made_run, set_null_threshold
+from tests.support.finetuned_runs import TEXTS, made_run, set_null_threshold
 from tests.support.static_programs import fresh_scope
-from tests.support.task_files import write, write_json, write_lines
+from tests.support.task_files import squad, write, write_json, write_lines
 
 
 def predict(*arguments: Any) -> Done:
@@ -95,43 +94,28 @@ def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
 
 def test_own_pairs_are_answered_with_probabilities_from_every_layout(rte: Path, tmp_path: Path) -> None:
     rows = list(zip(TEXTS, reversed(TEXTS), strict=True))
-    head = "sentence2\tid\tsentence1\n"
-    paths = {
-        "lines": write(tmp_path / "lines", "".join(f"{a}\t{b}\n" for a, b in rows)),
-        "task": write(tmp_path / "task", head + "".join(f"{b}\t{a[:1]}{b}\t{a}\n" for a, b in rows)),
-        "json": write_lines(tmp_path / "json", *({"text_a": a, "text_b": b, "more": 1} for a, b in rows)),
-    }
-    answers = [
-        records(rte, "--input", path, "--layout", layout, output=tmp_path / f"{layout}.out")
-        for layout, path in paths.items()
-    ]
-    assert answers[0] == answers[2]
-    assert [record["id"] for record in answers[0]] == [0, 1, 2, 3, 4]
-    assert [record["id"] for record in answers[1]] == [f"{a[:1]}{b}" for a, b in rows]
-    for first, second in zip(answers[0], answers[1], strict=True):
-        assert {**first, "id": 0} == {**second, "id": 0}
-        probabilities = first["probabilities"]
-        assert sum(probabilities.values()) == pytest.approx(1)
-        assert first["label"] == max(probabilities, key=probabilities.__getitem__)
+    lines = write(tmp_path / "lines", "".join(f"{a}\t{b}\n" for a, b in rows))
+    table = write(tmp_path / "task", "sentence2\tid\tsentence1\n" + "".join(f"{b}\t{a[4:]}{b}\t{a}\n" for a, b in rows))
+    answers, named = (
+        records(rte, "--input", path, "--layout", path.name, output=tmp_path / "out") for path in (lines, table)
+    )
+    assert [record.pop("id") for record in answers] == [0, 1, 2, 3, 4]
+    assert [record.pop("id") for record in named] == [f"{a[4:]}{b}" for a, b in rows]
+    assert answers == named
+    for record in answers:
+        assert sum(record["probabilities"].values()) == pytest.approx(1)
+        assert record["label"] == max(record["probabilities"], key=record["probabilities"].__getitem__)
 
 
 def test_bad_rows_are_refused_or_skipped_and_listed(rte: Path, tmp_path: Path) -> None:
-    path = write(tmp_path / "own.jsonl", '{"text_a": "it", "text_b": "ran"}\n{"text_a": 3, "text_b": "x"}\n{\n')
-    command = (rte, "--input", path, "--layout", "json", "--output", tmp_path / "out.jsonl")
-    assert_one_line_error(predict(*command), f"{path}:2: text_a is not a text")
-    assert not (tmp_path / "out.jsonl").exists()
+    path = write(tmp_path / "test.tsv", "sentence1\tsentence2\nit\tran\nx\n")
+    command = (rte, "--data", tmp_path, "--output", tmp_path / "out")
+    assert_one_line_error(predict(*command), f"{path}:3: too few fields")
+    assert not (tmp_path / "out").exists()
     done = predict(*command, "--on_bad_row", "skip")
-    assert f"    {path}:2: text_a is not a text" in done.stdout
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
-    # Also if the task itself leaves out short rows.
-    write(tmp_path / "test.tsv", "id\tquestion1\tquestion2\n0\tit\tran\n1\tit\n")
-    done = predict(made_run(tmp_path / "qqp", TASKS["qqp"]), "--data", tmp_path, "--output", tmp_path)
+    assert f"    {path}:3: too few fields" in done.stdout
     assert "warning: no prediction for 1 row" in done.stderr
-
-
-def squad_file(path: Path, context: str, questions: int) -> Path:
-    qas = [{"id": f"q{i}", "question": TEXTS[i], "answers": [], "is_impossible": True} for i in range(questions)]
-    return write_json(path, {"data": [{"paragraphs": [{"context": context, "qas": qas}]}]})
+    assert len((tmp_path / "out").read_text().splitlines()) == 2
 
 
 def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tmp_path: Path) -> None:
@@ -146,12 +130,13 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     middle = sorted(record["na_score"] for record in answers)[2]
     chosen = records(run, *own, "--null_threshold", middle, output=tmp_path / "out.jsonl")
     assert [record["answer"] == "" for record in chosen] == [record["na_score"] > middle for record in answers]
-    assert [record["start"] is None for record in chosen] == [record["answer"] == "" for record in chosen]
+    for key in ("start", "end", "score", "probability"):
+        assert [record[key] is None for record in chosen] == [record["answer"] == "" for record in chosen]
     # The threshold of the run's own dev split.
     set_null_threshold(run, middle)
     for model in (run, run / "best"):
         assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
-    squad_file(tmp_path / "dev-v2.0.json", context, 5)
+    write_json(tmp_path / "dev-v2.0.json", squad(context, {f"q{i}": [] for i in range(5)}, "it ran"))
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
@@ -215,7 +200,6 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, m
         ([rte, "--data", tmp_path / "empty"], f"{tmp_path / 'empty'}: no files of the split 'test'"),
         ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: "),
         ([rte, "--input", texts, "--batch_size", "0"], "argument --batch_size: "),
-        ([rte, "--input", texts, "--checkpoint", tmp_path / "step_9"], f"{tmp_path / 'step_9'}: no such folder"),
     ):
         assert_one_line_error(predict(*arguments, "--output", output), message)
     assert_one_line_error(predict(rte, "--input", texts, "--output", f"{output}/"), f"argument --output: {output}/: ")
@@ -246,20 +230,11 @@ def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
-    squad_file(tmp_path / "dev-v2.0.json", "the cat", 1)
+    write_json(tmp_path / "dev-v2.0.json", squad("the cat", {"q": []}))
     monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     other = write(tmp_path / "na_prob.json", "mine")
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")
     assert_one_line_error(done, f"{other}: already exists")
-
-
-def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
-    settings = KindSettings(input=INPUT, span=SpanSettings(null_threshold=-1e9))
-    run = made_run(tmp_path / "run", TASKS["squad2"], settings)
-    lines = write_lines(tmp_path / "own.jsonl", {"context": "the cat", "question": "it"})
-    [record] = records(run, "--input", lines, "--layout", "json", output=tmp_path / "out")
-    assert record["answer"] == ""
-    assert [record[key] for key in ("start", "end", "score", "probability")] == [None] * 4
 
 
 def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tiny_task: Path, tmp_path: Path) -> None:
@@ -276,8 +251,7 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
         assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
         assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
-    for name in (newest, newest.name):
-        assert f"predictions of {newest}" in predict(finetuned, "--checkpoint", name, *common).stdout
+    assert f"predictions of {newest}" in predict(newest, *common).stdout
     without_best = Path(shutil.copytree(finetuned, tmp_path / "without_best"))
     shutil.rmtree(without_best / "best")
     weights = without_best / "step_9999" / "model.safetensors"
@@ -291,6 +265,3 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     with fresh_scope():
         done = call(export, str(without_best), str(tmp_path / "of_an_older_one"), "--to", "inference")
     assert f"note: {without_best / newest.name}: {weights}: truncated or altered " in done.stderr
-    shutil.copytree(newest, tmp_path / "of_another_run")
-    refused = predict(finetuned, "--checkpoint", tmp_path / "of_another_run", *common)
-    assert f"of_another_run is not a checkpoint of {finetuned}" in refused.stderr

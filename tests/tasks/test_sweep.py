@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ernie_gram import pretrain
 from ernie_gram.run.run_folder import lock_output
-from tasks import sweep
+from tasks import finetune, sweep
 from tasks.sweep import main
 from tests.support.commands import assert_one_line_error, call, kill_when
 from tests.support.runs import TINY
+from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
 from tests.support.tiny_task import LETTERS, SETTINGS
-from tests.support.trained_here import train_here
 
 RATE, EPOCHS = "optimizer.learning_rate", "optimizer.epochs"
 # Without what the sweeps of the tests vary.
@@ -39,7 +41,20 @@ def results(output: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command train in this process."""
+    """Let the command train in this process, one run after another."""
+
+    def train_here(
+        runs: Sequence[sweep.PlannedRun], jobs: int, processes: int, ended: Callable[[sweep.PlannedRun], str | None]
+    ) -> list[str]:
+        failed = []
+        for run in runs:
+            module, *options = run.command
+            with fresh_scope():
+                done = call(finetune.main if module == "tasks.finetune" else pretrain.main, *options)
+            if done.returncode or ended(run) is None:
+                failed.append(f"{run.name}: {done.stderr}")
+        return failed
+
     monkeypatch.setattr(sweep, "train_all", train_here)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.files.official import available_splits, find_files, load_split, with_labels
-from tasks.kinds.task import Source, Split, Task, files
+from tasks.files.official import load_split, with_labels
+from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Squad
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.tables import Tsv
 from tests.support.commands import call
-from tests.support.task_files import load, write, write_json, write_lines
+from tests.support.task_files import files, load, write, write_json, write_lines
 
 COMMANDS = {
     "tasks.check_files": ["cola"],
@@ -98,27 +98,12 @@ def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
         load(TASK, tmp_path, on_bad_row="skip")
 
 
-def test_files_are_found_in_the_folder_and_in_the_tasks_folders(tmp_path: Path) -> None:
-    write(tmp_path / "glue" / "Pairs" / "dev.tsv", GOOD)
-    for folder in (tmp_path, tmp_path / "glue", tmp_path / "glue" / "Pairs"):
-        assert find_files(TASK, folder, "dev")[0][0].samefile(tmp_path / "glue" / "Pairs" / "dev.tsv")
-        assert available_splits(TASK, folder) == ["dev"]
-
-
 def test_sources_are_tried_in_their_order_and_read_together(tmp_path: Path) -> None:
     write(tmp_path / "one.tsv", GOOD)
     write(tmp_path / "two.tsv", GOOD)
     assert [example.id for example in load(TASK, tmp_path).examples] == ["0", "1", "2", "3"]
     write(tmp_path / "train.tsv", GOOD)
     assert len(load(TASK, tmp_path).examples) == 2
-
-
-def test_a_source_may_have_a_layout_of_its_own(tmp_path: Path) -> None:
-    write_lines(tmp_path / "dev.json", {"text": "x", "label": 1})
-    source = Source(("dev.json",), JsonLines({"text_a": "text", "label": "label"}))
-    task = dataclasses.replace(TASK, splits={**TASK.splits, "dev": Split((*TASK.splits["dev"].sources, source))})
-    [example] = load(task, tmp_path, "dev").examples
-    assert (example.text_a, example.gold) == ("x", "1")
 
 
 def test_the_order_of_labels_that_are_equal_as_numbers_is_that_of_texts(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import pytest
 from reader.errors import InputError
 from tasks.files.own_texts import Form, load_texts
 from tasks.kinds.base import Example
-from tasks.kinds.task import Task, files
+from tasks.kinds.task import Task
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import Layout
 from tasks.layouts.tables import Csv, Tsv
 from tasks.registry import TASKS
-from tests.support.task_files import write, write_lines
+from tests.support.task_files import files, write, write_lines
 
 
 def of_layout(name: str, layout: Layout) -> Task:

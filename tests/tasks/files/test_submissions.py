@@ -20,7 +20,7 @@ from tasks.registry.task_file import read_task_file
 from tasks.score import main
 from tests.support.commands import assert_one_line_error, call
 from tests.support.own_tasks import KNOWN, MOODS, MOODS_FILE
-from tests.support.task_files import load, write, write_json, write_lines
+from tests.support.task_files import load, squad, write, write_json, write_lines
 
 
 def submit(
@@ -187,23 +187,11 @@ def test_answers_of_chid_are_found_by_id(tmp_path: Path) -> None:
     assert missing == {"accuracy": 0.5, "total": 2, "skipped": 1}
 
 
-def squad_file(answers: dict[str, list[str]]) -> dict[str, Any]:
-    """Return a file in SQuAD's layout; every answer is in the one context."""
-    context = "a red car and a blue 汽车"
-    questions = [
-        {
-            "id": key,
-            "question": "q?",
-            "is_impossible": not texts,
-            "answers": [{"text": text, "answer_start": context.index(text)} for text in texts],
-        }
-        for key, texts in answers.items()
-    ]
-    return {"data": [{"paragraphs": [{"context": context, "qas": questions}]}]}
+ANSWERABLE = "a red car and a blue 汽车"
 
 
 def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp_path: Path) -> None:
-    write_json(tmp_path / "dev-v2.0.json", squad_file({"a": ["red car"], "b": [], "c": [], "d": ["汽车"]}))
+    write_json(tmp_path / "dev-v2.0.json", squad(ANSWERABLE, {"a": ["red car"], "b": [], "c": [], "d": ["汽车"]}))
     texts, na_scores, threshold = ["red car", "blue", "blue", "汽车"], [-900.0, 7.5, 2.0, 2.5], 2.25
     answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
     details = [{"na_score": na_score} for na_score in na_scores]
@@ -261,7 +249,7 @@ GOLD = {
     "sst2": ("dev.tsv", "sentence\tlabel\na\t1\nb\t0\n"),
     "rte": ("dev.tsv", "sentence1\tsentence2\tclass\na\tb\t1\n"),
     "stsb": ("dev.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"),
-    "squad2": ("dev-v2.0.json", json.dumps(squad_file({"a": ["red car"], "b": []}))),
+    "squad2": ("dev-v2.0.json", json.dumps(squad(ANSWERABLE, {"a": ["red car"], "b": []}))),
     "race_high": ("dev/high/1.txt", RACE),
     "conll2003": ("eng.testa", "EU NNP I-NP I-ORG\n. . O O\n"),
     "cluener": ("dev.json", '{"text": "李明", "label": {}}'),

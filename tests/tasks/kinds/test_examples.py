@@ -15,12 +15,13 @@ from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.kinds.tagging import TaggingExample
-from tasks.kinds.task import Task, files
+from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
 from tasks.layouts.rows import CharSpan, Place, Row
 from tasks.layouts.tables import Tsv
 from tasks.metrics.entities import Entity
+from tests.support.task_files import files
 
 PLACE = Place(Path("t"), 3)
 
@@ -191,13 +192,6 @@ def test_tags_become_iob2_and_entities() -> None:
     assert example == TaggingExample("0", tokens, " ", ("B-LOC", "I-LOC", "O", "B-PER"), entities, PLACE)
     assert example.text == "New York and Ann"
     assert [example.text[slice(*span)] for span in example.token_spans()] == list(tokens)
-
-
-@pytest.mark.parametrize("tags", [["PER-B", "PER_I", "O"], [1, 2, 0], ["1", "2", "0"], ["first", "I-PER", "O"]])
-def test_tags_may_follow_their_types_or_be_numbers(tags: list[Any]) -> None:
-    names = {"0": "O", "1": "B-PER", "2": "I-PER", "first": "B-PER"}
-    example = make(dataclasses.replace(NER, label_aliases=names), tokens=["a", "b", "c"], tags=tags)
-    assert example.tags == ("B-PER", "I-PER", "O")
 
 
 def test_chinese_tokens_are_characters() -> None:

@@ -5,7 +5,6 @@ The numbers of its loss are in test_network.py, those of its metric in metrics/t
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,14 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.api import FineTuned
 from tasks.files.official import with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings
 from tasks.kinds.task import Task
 from tasks.registry.task_file import read_task_file
-from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import MOODS
-from tests.support.task_files import load, write, write_json
+from tests.support.task_files import load, write
 from tests.tasks.kinds.tiny import PLACE, tokenizer
 
 HEAD = "kind: multi_label\nlanguage: en\nmetric: multi_label_f1\nfiles: {train: train, dev: dev}\n"
@@ -118,12 +115,16 @@ def test_wrong_labels_are_errors_that_name_the_row(text: str, rows: str, message
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5])
 def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshold: float) -> None:
-    kind = kind_of(MOODS, KindSettings(multi_label=MultiLabelSettings(threshold)))
-    examples = [SentenceExample(str(i), "a", None, None, PLACE) for i in range(2)]
+    """Of a text that is read as three inputs, the probabilities are the means of theirs."""
+    inputs = InputSettings(8, "views", max_query_len=4)
+    kind = kind_of(MOODS, KindSettings(inputs, multi_label=MultiLabelSettings(threshold)))
+    examples = [SentenceExample(text, text, None, None, PLACE) for text in ("a", "b", "a b c d e f g h")]
     features = kind.encode(examples, tokenizer(), training=False)
-    scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0]], np.float32)
+    views = [[4.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, -1.0]]
+    scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0], *views], np.float32)
     predictions = kind.decode(scores, features, examples)
-    probabilities = 1 / (1 + np.exp(-scores))
+    each = 1 / (1 + np.exp(-scores))
+    probabilities = np.stack([each[0], each[1], each[2:].mean(0)])
     for row, record in zip(probabilities, kind.records(predictions), strict=True):
         assert [*record["probabilities"].values()] == pytest.approx(row.tolist())
         assert record["labels"] == [
@@ -131,32 +132,7 @@ def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshol
         ]
 
 
-def test_the_probabilities_of_a_long_text_are_means_over_its_inputs() -> None:
-    kind = kind_of(MOODS, KindSettings(InputSettings(8, "views", max_query_len=4)))
-    examples = [SentenceExample("0", "a b c d e f g h", None, None, PLACE)]
-    features = kind.encode(examples, tokenizer(), training=False)
-    scores = np.array([[4.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], np.float32)
-    [record] = kind.records(kind.decode(scores, features, examples))
-    means = (1 / (1 + np.exp(-scores))).mean(0)
-    assert [*record["probabilities"].values()] == pytest.approx(means.tolist())
-    assert record["labels"] == ["glad", "calm"]
-
-
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan")])
 def test_a_threshold_that_nothing_or_all_exceeds_is_refused(threshold: float) -> None:
     with pytest.raises(InputError, match=r"^multi_label.threshold: "):
         MultiLabelSettings(threshold)
-
-
-def test_the_threshold_is_kept_with_the_model(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", MOODS)
-    content = json.loads((run / "task.json").read_text())
-    assert content["settings"]["multi_label"] == {"threshold": 0.5}
-    # A run of an earlier version has no such section.
-    del content["settings"]["multi_label"]
-    write_json(run / "task.json", content)
-    [answer] = FineTuned.load(run).predict(["a d e"])
-    assert answer["labels"] == [label for label, value in answer["probabilities"].items() if value > 0.5]
-    content["settings"]["multi_label"] = {"threshold": 0.0}
-    write_json(run / "task.json", content)
-    assert FineTuned.load(run).predict(["a d e"])[0]["labels"] == [*answer["probabilities"]]

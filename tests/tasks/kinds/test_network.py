@@ -108,7 +108,7 @@ def test_the_rows_of_each_loss_are_counted_in_the_batch(name: str) -> None:
 
 def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
     """Return the scores of a batch, the encoder's rows [B, L, H], and the parameters."""
-    network = TaskNetwork(kind, MODEL, len(TOKENS), has_lm_transform)
+    network = TaskNetwork(kind, MODEL, has_lm_transform)
 
     def build(feeds: dict[str, Any]) -> list[Any]:
         encoder = Encoder(declare_encoder(MODEL, len(TOKENS)), MODEL)
@@ -128,7 +128,7 @@ def test_dropout_in_the_encoder_and_before_the_output_layer_is_for_training_only
     def computed(rate: float, hidden: float) -> tuple[float, np.ndarray]:
         kind = kind_of(TASKS[task], KindSettings(head=HeadSettings(dropout=rate)))
         batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
-        network = TaskNetwork(kind, dataclasses.replace(MODEL, hidden_dropout_prob=hidden), len(TOKENS), False)
+        network = TaskNetwork(kind, dataclasses.replace(MODEL, hidden_dropout_prob=hidden), False)
         [total], _ = run(lambda feeds: [term.total for term in network.losses(feeds)], batch)
         [scores], _ = run(lambda feeds: [network.scores(feeds)], {f.name: batch[f.name] for f in kind.input_fields})
         return float(total), scores
@@ -191,7 +191,7 @@ def test_the_transform_of_a_tied_head_has_its_layer_norm() -> None:
     model = dataclasses.replace(MODEL, out_emb_size=0)
     kind = kind_of(TASKS["conll2003"], KindSettings())
     with fresh_scope(), open_program(kind.input_fields) as opened:
-        TaskNetwork(kind, model, len(TOKENS), True).scores(opened.feeds)
+        TaskNetwork(kind, model, True).scores(opened.feeds)
     names = {parameter.name for parameter in opened.main.global_block().all_parameters()}
     assert {"mask_lm_trans_layer_norm_scale", "mask_lm_trans_fc.w_0"} <= names
 

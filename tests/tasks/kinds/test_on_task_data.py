@@ -1,4 +1,4 @@
-"""The kinds on the real files of all tasks: every split is encoded, and gold answers come back.
+"""The kinds on the real files of all tasks: every split is encoded, and perfect scores give gold answers.
 
     TASK_DATA=FOLDER pytest -s tests/tasks/kinds/test_on_task_data.py
 
@@ -8,14 +8,12 @@ FOLDER has the official files of the tasks, and the vocabularies vocab/en/vocab.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ernie_gram.config.loading import load_config
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.files.official import available_splits, load_split, with_labels
@@ -23,19 +21,16 @@ from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
 from tasks.kinds.settings import KindSettings, SpanSettings
-from tasks.kinds.span import Span
 from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
-from tasks.training.config import FinetuneConfig
-from tests.support.commands import ROOT
-from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
+from tests.tasks.kinds.tiny import gold_scores
 
 FOLDER = Path(os.environ.get("TASK_DATA", ""))
 pytestmark = pytest.mark.needs("TASK_DATA")
 
-CONF = ROOT / "conf" / "tasks"
 SETTINGS = KindSettings(span=SpanSettings(max_answer_length=50))
-ROUND_TRIPS = [name for name, task in TASKS.items() if task.kind == "span"]
+# In percent: some gold answers are not in the context, parts of words, or longer than max_answer_length.
+IMPERFECT = {"squad1": 98.94, "cmrc2018": 98.82, "dureader_robust": 99.52}
 
 
 def folder_of(name: str) -> Path:
@@ -93,20 +88,4 @@ def test_every_split_of_a_task_is_encoded_and_perfect_scores_are_perfect(name: s
             assert len(predictions.answers) == len(predictions.details) == len(examples)
             metric = METRICS[task.metric]
             best = 100.0 if metric.unit == "percent" else 1.0
-            # Some answers are parts of words, or longer than max_answer_length.
-            assert scores[metric.main] >= best * (0.98 if task.kind == "span" else 0.999)
-
-
-@pytest.mark.parametrize("name", ROUND_TRIPS)
-def test_gold_answers_come_back(name: str) -> None:
-    folder = folder_of(name)
-    task = TASKS[name]
-    # The settings of a task limit the length of its answers.
-    config, _ = load_config(FinetuneConfig, ["--config", str(CONF / f"{name}.yaml")])
-    kind = kind_of(task, config.kind_settings)
-    assert isinstance(kind, Span)
-    for split in available_splits(task, folder):
-        examples = load_split(task, folder, split).examples
-        unequal = round_trip_exceptions(kind, examples, tokenizer_of(task.language))
-        reasons = Counter(each.reason for each in unequal)
-        assert reasons["other"] == reasons["no token"] == 0, unequal
+            assert scores[metric.main] >= IMPERFECT.get(name, 0.999 * best)

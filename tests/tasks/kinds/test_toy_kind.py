@@ -6,11 +6,10 @@ It has a gold value, a batch field, a head, a loss and a record of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import paddle
 import pytest
 from paddle.nn import functional as F
@@ -25,11 +24,9 @@ from tasks.kinds.networks import MASKED_LOGIT, KindHead, mean_term, output_layer
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
-from tests.support.commands import call
-from tests.support.static_programs import fresh_scope
-from tests.support.task_files import write, write_json, write_lines
-from tests.support.tiny_task import LETTERS, finetune
-from tests.tasks.test_predict import predict, records
+from tests.support import own_tasks
+from tests.support.tiny_task import finetune
+from tests.tasks.test_predict import records
 
 # The grade of a text is how many of these letters it has, from 0 to 3.
 COUNTED = "abc"
@@ -97,77 +94,22 @@ class OrdinalHead(KindHead):
         return [mean_term("steps", each_SG.sum(1))]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def registered() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, Ordinal.name, Ordinal)
-        yield
-
-
-def grade_of(text: str) -> int:
-    return sum(letter in text for letter in COUNTED)
-
-
-@pytest.fixture(scope="module")
-def folder(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with data/task.yaml and its files, and with the model of the tiny task."""
-    folder = tmp_path_factory.mktemp("ordinal")
-    (folder / "model").symlink_to(tiny_task / "model")
-    random = np.random.default_rng(1)
-    for name, count in (("train", 160), ("dev", 30), ("test", 6)):
-        texts = [" ".join(random.choice(list(LETTERS), 3)) for _ in range(count)]
-        rows = ({"text": text, **({} if name == "test" else {"grade": grade_of(text)})} for text in texts)
-        write_lines(folder / "data" / f"{name}.jsonl", *rows)
-    task = {
-        "kind": "ordinal",
-        "language": "en",
-        "layout": "json_lines",
-        "columns": {"text_a": "text", "grade": "grade"},
-        "files": {name: f"{name}.jsonl" for name in ("train", "dev", "test")},
-        "unlabelled": ["test"],
-        "metric": "accuracy",
-    }
-    write_json(folder / "data" / "task.yaml", task)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(folder: Path) -> Path:
-    """The folder of a finished fine-tuning."""
-    done = finetune(folder, folder / "run", "--optimizer.epochs=8")
+def test_it_is_trained_and_predicts_a_submission_and_own_texts(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, Ordinal.name, Ordinal)
+    monkeypatch.setitem(own_tasks.KINDS, Ordinal.name, ("accuracy", {"text_a": "a b c", "grade": 3}))
+    monkeypatch.setitem(own_tasks.OTHER, "grade", 1)
+    monkeypatch.setattr(own_tasks, "GOLD", ("grade",))
+    task, run = own_tasks.own_task(tmp_path / "data", Ordinal.name), tmp_path / "run"
+    # Without its letters, the other text has another grade.
+    for path in task.parent.glob("*.jsonl"):
+        path.write_text(path.read_text().replace('"a b c", "grade": 1', '"d a e", "grade": 1'))
+    done = finetune(tiny_task, run, f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=16")
     assert done.returncode == 0, done.stderr
-    return folder / "run"
-
-
-def test_it_is_trained_evaluated_and_saved(folder: Path, run: Path) -> None:
-    result = json.loads((run / "result.json").read_text())
-    gold = [json.loads(line)["grade"] for line in (folder / "data" / "dev.jsonl").read_text().splitlines()]
-    lines = (run / "predictions_dev.tsv").read_text().splitlines()[1:]
-    right = [int(line.split("\t")[1]) == grade for line, grade in zip(lines, gold, strict=True)]
-    assert result["score"] == pytest.approx(np.mean(right))
-    assert result["score"] > 0.8
-    assert {*gold} == {0, 1, 2, 3}
-
-
-def test_it_predicts_a_submission_and_own_texts(folder: Path, run: Path, tmp_path: Path) -> None:
-    done = predict(run, "--data", folder / "data", "--split", "test", "--output", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "task_test.tsv").read_text().splitlines()) == 7
-    texts = ["a d e", "b c", "g h"]
-    own = write(tmp_path / "own.txt", "".join(f"{text}\n" for text in texts))
-    found = records(run, "--input", own, "--layout", "lines", output=tmp_path / "answers.jsonl")
-    assert [record["grade"] for record in found] == [grade_of(text) for text in texts]
+    assert json.loads((run / "result.json").read_text())["score"] == 1
+    answers = [line.split("\t")[1] for line in (run / "predictions_dev.tsv").read_text().splitlines()[1:]]
+    assert answers == ["3", "1"] * 3
+    found = records(run, "--input", task.parent / "own.jsonl", "--layout", "json", output=tmp_path / "answers.jsonl")
+    assert [record["grade"] for record in found] == [3] * 5
     assert set(found[0]) == {"id", "grade", "steps"}
-
-
-def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Path, tmp_path: Path) -> None:
-    from tasks.export import main
-
-    with fresh_scope():
-        done = call(main, str(run), str(tmp_path / "program"), "--to", "inference")
-    assert done.returncode == 0, done.stderr
-    own = write_lines(tmp_path / "own.jsonl", {"text_a": "a c"}, {"text_a": "f"})
-    found = records(tmp_path / "program", "--input", own, "--layout", "json", output=tmp_path / "program.jsonl")
-    assert [record["grade"] for record in found] == [2, 0]
-    refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept_loss")
-    assert (refused.returncode, "ordinal: PaddleNLP" in refused.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""A tiny vocabulary and model, and the training and prediction of a task's examples in the process of the tests."""
+"""A tiny vocabulary and model, gold scores of spans, and the training of a task's examples in the test's process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.features import Features
+from tasks.kinds.span import SpanFeatures
+from tasks.kinds.span_answers import SpanExample, answer_tokens
 from tasks.layouts.rows import Place
 from tests.support.static_programs import fresh_scope
 
@@ -24,6 +26,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 # Words of several letters are several tokens.
 TOKENS = [*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
 MODEL = ModelConfig(
+    vocab_size=len(TOKENS),
     hidden_size=32,
     num_hidden_layers=1,
     num_attention_heads=4,
@@ -46,33 +49,45 @@ def tokens_of_input(features: Features, row: int) -> list[str]:
     return [TOKENS[i] for i in inputs.tokens[inputs.offsets[row] : inputs.offsets[row + 1]]]
 
 
+def gold_scores(features: SpanFeatures, examples: Sequence[SpanExample]) -> np.ndarray:
+    """Return scores that are 1 at the first and the last token of each example's first answer, and 0 elsewhere.
+
+    For an unanswerable question they are 1 at [CLS]. The features are encoded with training=False.
+    """
+    scores = np.zeros((features.num_units, 2), np.float32)
+    for sample, index in enumerate(features.example_of.tolist()):
+        unit = features.unit_offsets[sample]
+        if examples[index].is_impossible:
+            scores[unit] = 1
+            continue
+        first, stop = answer_tokens(examples[index], features.context(index))
+        start, length, _, _ = features.windows[sample]
+        for column, token in ((0, first), (1, stop - 1)):
+            if start <= token < start + length:
+                scores[unit + 1 + token - start, column] = 1
+    return scores
+
+
 def overfit(
     kind: Kind[Any, Any],
     examples: Sequence[Any],
     steps: int = 60,
     rate: float = 4e-3,
     has_lm_transform: bool = False,
-    model: ModelConfig = MODEL,
-    given: Tokenizer | None = None,
-    enough: float = 0.05,
 ) -> tuple[Predictions, list[float], list[str]]:
     """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
 
-    Predictions are made in batches of one and of three samples, as uneven ranks would.
-
-    Args:
-        given: a tokenizer in place of that of letters.
-        enough: a loss below which the training ends.
+    The training ends at a loss below 0.05. Predictions are made in batches of one and of three samples, as uneven ranks
+    would.
     """
     from ernie_gram.distributed.world import World
     from ernie_gram.training.optimization import set_learning_rate
     from ernie_gram.training.program import build_training
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
-    given = given or tokenizer()
     # As processes get them from the check of their launcher.
-    kind, features = pickle.loads(pickle.dumps((kind, kind.encode(examples, given, training=True))))
-    network = TaskNetwork(kind, model, len(given.vocabulary), has_lm_transform)
+    kind, features = pickle.loads(pickle.dumps((kind, kind.encode(examples, tokenizer(), training=True))))
+    network = TaskNetwork(kind, MODEL, has_lm_transform)
     settings = OptimizerConfig(learning_rate=rate, warmup_steps=0, weight_decay=0.0)
     with fresh_scope() as executor:
         import paddle
@@ -86,9 +101,9 @@ def overfit(
         for _ in range(steps):
             set_learning_rate(rate)
             losses.append(float(program.run(executor, batch)["loss"]))
-            if losses[-1] < enough:
+            if losses[-1] < 0.05:
                 break
-        features = kind.encode(examples, given, training=False)
+        features = kind.encode(examples, tokenizer(), training=False)
         scores = np.full((features.num_units, kind.width), np.nan, np.float32)
         for samples in np.split(np.arange(len(features)), [1, 4, 7]):
             if len(samples):

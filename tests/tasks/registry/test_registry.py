@@ -13,24 +13,6 @@ from tasks.kinds.task import Task
 from tasks.registry import TASKS, task_named
 from tests.support.task_files import load, write, write_json, write_lines
 
-KINDS = {
-    "classification": "mnli qnli qqp sst2 cola mrpc rte wnli imdb ag_news xnli lcqmc chnsenticorp "
-    "afqmc tnews iflytek cmnli ocnli csl cluewsc2020",
-    "regression": "stsb",
-    "multiple_choice": "race race_high race_middle c3 chid",
-    "span": "squad1 squad2 drcd cmrc2018 dureader_robust dureader",
-    "tagging": "conll2003 msra_ner cluener",
-}
-CHINESE = {"xnli", "lcqmc", "drcd", "cmrc2018", "dureader_robust", "dureader", "msra_ner", "chnsenticorp"}
-CLUE = {"afqmc", "tnews", "iflytek", "cmnli", "ocnli", "csl", "cluewsc2020", "c3", "chid", "cluener"}
-
-
-def test_every_task_of_the_papers_tables_and_of_clue_is_there() -> None:
-    assert {kind: {name for name, task in TASKS.items() if task.kind == kind} for kind in KINDS} == {
-        kind: set(names.split()) for kind, names in KINDS.items()
-    }
-    assert {name for name, task in TASKS.items() if task.language == "zh"} == CHINESE | CLUE
-
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_rows_are_complete(task: Task) -> None:

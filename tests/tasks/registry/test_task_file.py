@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from reader.errors import InputError
 from tasks.kinds.catalog import checked
-from tasks.kinds.sentences import Classification
 from tasks.kinds.task import Source, Split, Task
-from tasks.layouts.lines import read_lines
-from tasks.layouts.rows import AnyRow, Row, Wanted
 from tasks.layouts.tables import Conll, Tsv
 from tasks.registry import TASKS, find_task
-from tasks.registry.task_file import LAYOUTS, read_task_file
-from tests.support.task_files import load, write
+from tasks.registry.task_file import read_task_file
+from tests.support.task_files import write
 
 REVIEWS = """
 kind: classification
@@ -61,44 +55,6 @@ def test_its_labels_may_be_texts_or_numbers(tmp_path: Path) -> None:
     assert task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n").labels == ("2", "10", "3")
 
 
-@dataclass(frozen=True)
-class FixedWidths:
-    """A layout of one's own: fields of fixed widths."""
-
-    widths: tuple[int, ...]
-    order: Literal["as_given", "reversed"] = "as_given"
-    marks: Mapping[str, float] | None = None
-
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        names = [name for name, role in wanted.roles.items() if role.needed and (wanted.labelled or not role.is_gold)]
-        bounds = [0, *accumulate(self.widths)]
-        for place, line in read_lines(files[0]):
-            fields = [str(line)[start:end].strip() for start, end in pairwise(bounds)]
-            yield Row(place, dict(zip(names, fields[:: -1 if self.order == "reversed" else 1], strict=False)))
-
-
-def test_a_layout_of_ones_own_is_a_class_with_an_entry_and_its_name_at_a_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(LAYOUTS, "fixed_widths", FixedWidths)
-    monkeypatch.setattr(Classification, "layouts", ("fixed_widths",))
-    text = edited("layout: tsv", "layout: fixed_widths").replace(
-        "columns: {text_a: review, label: stars}", "widths: [1, 9]"
-    )
-    text += "order: reversed\nmarks: {low: 1, high: 2.5}\n"
-    task = task_of(tmp_path, text)
-    assert task.layout == FixedWidths((1, 9), "reversed", {"low": 1.0, "high": 2.5})
-    write(tmp_path / "train.tsv", "2good\n1bad\n")
-    assert [example.text_a for example in load(task, tmp_path).examples] == ["good", "bad"]
-    for old, new, key in (
-        ("[1, 9]", "[1, x]", "widths"),
-        ("reversed", "sorted", "order"),
-        ("high: 2.5", "high: y", "marks.high"),
-    ):
-        with pytest.raises(InputError, match=rf"reviews.yaml: {key}: "):
-            task_of(tmp_path, text.replace(old, new))
-
-
 def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
     tagging = "kind: tagging\nlanguage: zh\nlayout: conll\nfiles: {train: t, dev: d}\nmetric: conlleval\n"
     text = tagging + "name: mine\ntitle: My task\ntoken_column: 2\ntag_column: -2\nlabels: [PER]\n"
@@ -132,6 +88,8 @@ def test_questions_without_answer_need_the_metric_for_them() -> None:
 def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
     assert find_task("mrpc") is TASKS["mrpc"]
     assert find_task(str(write(tmp_path / "mine.yml", REVIEWS))).name == "mine"
+    with pytest.raises(InputError, match="'colla'; did you mean cola"):
+        find_task("colla")
     with pytest.raises(InputError, match=r"missing.yaml: "):
         find_task(str(tmp_path / "missing.yaml"))
 

@@ -8,16 +8,12 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from tasks.kinds.base import LABELS
-from tasks.kinds.features import Inputs
-from tasks.kinds.sentences import SentenceFeatures
 from tasks.training.batches import (
     epoch_batches,
     epoch_steps,
     evaluation_batches,
     micro_batches,
     rank_batches,
-    training_batches,
 )
 
 SEED = 5
@@ -94,26 +90,6 @@ def test_evaluation_reads_each_sample_once(count: int, size: int) -> None:
     assert Counter(np.concatenate(batches).tolist()) == Counter(range(count))
     assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
     assert np.all(np.diff(lengths[np.concatenate(batches)]) <= 0)
-
-
-def features_of(lengths: np.ndarray) -> SentenceFeatures:
-    """Return features whose sample i consists of tokens i."""
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    inputs = Inputs(np.repeat(np.arange(len(lengths)), lengths).astype(np.int32), offsets, lengths.astype(np.int32), 0)
-    samples = np.arange(len(lengths) + 1)
-    targets = np.arange(len(lengths))
-    return SentenceFeatures(inputs, samples, samples, samples[:-1], {}, targets, LABELS)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_prefetched_batches_come_in_order(workers: int) -> None:
-    features = features_of(lengths_of(30))
-    shares = list(islice(rank_batches(features.lengths, 4, 2, SEED, 2, 1, 2), 20))
-    batches = training_batches(features, iter(shares), 1, workers)
-    for samples, (got,) in zip(shares, batches, strict=True):
-        want = features.batch(samples)
-        assert all(np.array_equal(want[name], got[name]) for name in want)
-    batches.close()
 
 
 def test_epochs_and_seeds_differ_and_are_repeatable() -> None:

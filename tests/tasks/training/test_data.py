@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -15,7 +14,7 @@ import pytest
 from tasks.files.official import Report
 from tasks.kinds.base import Example
 from tasks.kinds.sentences import Classification, SentenceExample
-from tasks.kinds.tagging import Tagging, TaggingExample, span_labels
+from tasks.kinds.tagging import TaggingExample, span_labels
 from tasks.layouts.rows import BadRow, Place
 from tasks.metrics.entities import Entity
 from tasks.registry import find_task
@@ -25,20 +24,12 @@ from tasks.training.data import (
     equal_predictions,
     evaluated_splits,
     spread_evenly,
-    unseen_labels,
 )
 from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 
-REPORT = Report("task", "dev", (), 0, 0, (), (), {})
-NO_FEATURES: Any = None
 # The names of the labels are asked of the kind, and none of its settings.
 CLASSES: Any = Classification
-TAGS: Any = Tagging
-
-
-def split(name: str, examples: Sequence[Example]) -> SplitData:
-    return SplitData(name, [*examples], NO_FEATURES, REPORT)
 
 
 def labelled(*labels: str) -> list[Example]:
@@ -54,11 +45,6 @@ def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
     assert first.startswith("dev      2 rows: 2 examples, 1 bad row skipped; 2 samples, 2 inputs with 4 tokens")
     assert first.endswith("cut: 2")
     assert "  noted 3: rows with an empty text" in more
-
-
-def test_labels_that_no_training_example_has_are_counted() -> None:
-    lines = unseen_labels(CLASSES, [split("dev", labelled("0", "2", "2"))], split("train", labelled("0", "1")))
-    assert lines == ["dev: 2 examples with the label '2', which no training example has"]
 
 
 def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_path: Path) -> None:
@@ -144,15 +130,3 @@ def test_equal_gold_values_and_equal_predictions_of_different_ones_are_named(
     assert [each[:38] for each in equal_gold_values(kind, kind, ())] == [
         "dev: every example has the gold value "
     ] * are_equal
-
-
-def tagged(*types: str) -> list[Example]:
-    tokens, tags = ("a",), ("O",)
-    return [TaggingExample(str(i), tokens, " ", tags, (Entity(kind, 0, 1),), PLACE) for i, kind in enumerate(types)]
-
-
-def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
-    splits = [split("dev", tagged("PER", "LOC")), split("test", tagged("ORG", "PER"))]
-    assert unseen_labels(TAGS, splits, split("train", tagged("PER", "LOC"))) == [
-        "test: 1 example with an entity 'ORG', which no training example has"
-    ]

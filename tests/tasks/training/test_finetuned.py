@@ -12,7 +12,7 @@ from reader.errors import InputError
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS
 from tasks.training.finetuned import TaskDescription, load_finetuned, read_description, write_description
-from tasks.training.network import build_scores, network_of
+from tasks.training.network import TaskNetwork, build_prediction
 from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import KNOWN
 from tests.support.static_programs import fresh_scope
@@ -58,6 +58,13 @@ def test_deep_nesting_is_told_with_the_name_of_the_file(tmp_path: Path, name: st
         read_description(tmp_path)
 
 
+@pytest.mark.parametrize(("stored", "threshold"), [({}, 0.5), ({"multi_label": {"threshold": 0.25}}, 0.25)])
+def test_settings_are_those_of_the_training_and_new_ones_have_their_defaults(
+    stored: dict[str, Any], threshold: float, tmp_path: Path
+) -> None:
+    assert read_description(run_with(tmp_path, settings=stored)).settings.multi_label.threshold == threshold
+
+
 def test_the_file_of_an_earlier_custom_task_does_not_stay(tmp_path: Path) -> None:
     write_description(run_with(tmp_path), TaskDescription(TASKS["sst2"], KindSettings(), "char", "float32"), None)
     assert read_description(tmp_path).task == TASKS["sst2"]
@@ -68,8 +75,9 @@ def test_the_program_of_the_scores_reads_all_parameters_of_the_model(lm_transfor
     run = made_run(tmp_path / "run", KNOWN["squad2"], lm_transform=lm_transform)
     finetuned = load_finetuned(run)
     assert finetuned.model is not None
+    network = TaskNetwork.of(finetuned.kind, finetuned.model.config, finetuned.model.parameters)
     with fresh_scope():
-        program = build_scores(finetuned.kind, network_of(finetuned.model))
+        program = build_prediction(network)
     read = {parameter.name for parameter in program.main.global_block().all_parameters()}
     assert read == finetuned.model.parameters.keys()
     assert ("mask_lm_trans_fc.w_0" in read) == lm_transform
