@@ -18,6 +18,7 @@ from ernie_gram.config.checks import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.parameters import model_config
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
@@ -296,7 +297,8 @@ def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], sour
     renamed = {"coarse_weight": "explicit_weight", "fine_weight": f"{fine}_weight"}
     weights = {"comprehensive_weight": 0.0} if "fine_weight" in objective else {}
     weights |= {renamed.get(key, key): value for key, value in objective.items()}
-    return config_from_tree(PretrainConfig, {**pretraining, "objective": weights, "model": dict(model)}, source)
+    settings = asdict(model_config(model, source))
+    return config_from_tree(PretrainConfig, {**pretraining, "objective": weights, "model": settings}, source)
 
 
 def max_tokens(model: ModelRecord) -> int:

@@ -56,8 +56,6 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
     for key in FIXED:
         if key in changes:
             changes[key] = _fixed(key, changes[key], theirs, model)
-    # How attention is computed is not a property of the given model.
-    theirs = replace(theirs, attention=config.model.attention)
     has_table = "rel_pos_embedding" in model.parameters
     # Without a table no bias, so that the run begins with the function that the given model computes. With one, this is
     # the start of a generator that is drawn.

@@ -19,12 +19,11 @@ import paddle
 from paddle import nn
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import config_from_tree
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import HEAD_TRANSFORM
+from ernie_gram.formats.parameters import HEAD_TRANSFORM, model_config
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.forward import Forward
 from ernie_gram.model import parameters
@@ -193,7 +192,7 @@ def build_scores(
     portable: bool = False,
 ) -> Program:
     """Build a program that fetches the scores of the units of a batch (see network.build_prediction)."""
-    config = config_from_tree(ModelConfig, network["model"], "network")
+    config = model_config(network["model"], "network")
     rows = network["model"]["vocab_size"]
     return build_prediction(TaskNetwork(kind, config, rows, network["has_lm_transform"]), precision, portable)
 
