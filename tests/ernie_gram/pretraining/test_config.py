@@ -86,7 +86,7 @@ def test_heads_kept_with_the_weights_of_earlier_versions_are_read(rung: str) -> 
     assert model.pretraining is not None
     weights = dict(model.pretraining["objective"])
     fine = weights.pop("contiguous_weight") + weights.pop("comprehensive_weight")
-    weights |= {"coarse_weight": weights.pop("explicit_weight"), "fine_weight": fine}
+    weights |= {"coarse_weight": weights.pop("explicit_weight"), "fine_weight": fine, "ngram_start": "mean"}
     old = dataclasses.replace(model, pretraining=model.pretraining | {"objective": weights})
     assert prediction_config(old) == prediction_config(model)
     if rung == "contiguous":
