@@ -101,8 +101,6 @@ def load_layer(model: ModelRecord) -> ModelLayer:
 
     Raises InputError if a parameter is missing or has another shape, or if the settings of the heads are invalid.
     """
-    # Memory-efficient attention has a kernel on GPUs only, and computes the same.
-    model = replace(model, config=replace(model.config, attention="plain"))
     arrays, rows = model.parameters, len(model.parameters["word_embedding"])
     with dynamic_mode():
         # LazyGuard: no memory and no start values. The second guard: Paddle would not use the same names twice.

@@ -87,21 +87,6 @@ def dropout_gradient(mask: Value, gradient: Value, rate: Value, is_test: bool, m
     return paddle._C_ops.dropout_grad(mask, gradient, rate, is_test, mode)
 
 
-def memory_efficient_attention(
-    parts: Sequence[Value], bias: Value | None, rate: float, scale: float, is_test: bool
-) -> Value:
-    """Return attention, [B, L, A, D], without a causal mask, that needs no memory for all its weights (3.3.1).
-
-    Args:
-        parts: queries, keys and values, [B, L, A, D] each; the products of the first two are multiplied by `scale`.
-        bias: [1, A, L, L], added to these products.
-        rate, is_test: of the dropout of the weights.
-    """
-    inputs = (*parts, bias, None, None, None, None, -1, -1)
-    attended, _, _ = paddle._C_ops.memory_efficient_attention(*inputs, False, rate, scale, is_test)
-    return attended
-
-
 def merged_adam_(*lists: list[Value]) -> None:
     """Update many parameters by Adam (3.3.1), with betas and epsilon of 0.
 
@@ -270,11 +255,6 @@ def expected_place() -> Place:
 def has_onednn() -> bool:
     """Return whether this Paddle was built with oneDNN (3.3.1)."""
     return bool(paddle.base.core.is_compiled_with_onednn())
-
-
-def registered_kernels(name: str) -> list[str]:
-    """Return the registered kernels of an operation (3.3.1), such as "(GPU, Undefined(AnyLayout), float32)"."""
-    return list(paddle.base.core._get_registered_phi_kernels("all").get(name, ()))
 
 
 def host_peak() -> int:

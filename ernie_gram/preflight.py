@@ -134,7 +134,7 @@ def _check_assumed(config: PretrainConfig, sizes: CorpusSizes) -> None:
 
 def _measured_peak(config: PretrainConfig, processes: int) -> tuple[float, bool]:
     """Return the operations per second of one of `processes` processes on this machine, and whether it uses its CPU."""
-    world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
+    world = start_world(config.trainer.device, config.optimizer.precision)
     # Imported late: they load Paddle.
     import paddle
 

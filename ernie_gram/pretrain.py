@@ -51,7 +51,7 @@ def main() -> None:
     program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, arguments, program, DESCRIPTION, flags)
     job, checks_only = processes_of_job(), "check" in given
-    check_device(config.trainer.device, config.optimizer.precision, job.here, attention=config.model.attention)
+    check_device(config.trainer.device, config.optimizer.precision, job.here)
     starts_ranks, is_first = job.is_launcher and not checks_only, job.rank == 0
     run = prepare(config, job.size, is_first and not (starts_ranks or checks_only), given)
     check_output(run.output, is_first)
@@ -76,7 +76,7 @@ def main() -> None:
 def train(run: Run) -> None:
     """Train a checked run to its last step."""
     config = run.config
-    world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
+    world = start_world(config.trainer.device, config.optimizer.precision)
     # Imported late: they load Paddle, which takes seconds, and errors in the input are reported without it.
     from ernie_gram.pretraining.job import pretraining_job
     from ernie_gram.training.trainer import Trainer

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # The first compute capability with bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
-MEMORY_EFFICIENT = "memory_efficient"
 _place: Place | None = None
 
 
@@ -50,7 +49,6 @@ def check_device(
     precision: str = "float32",
     processes: int = PROCESSES_ON_THIS_MACHINE,
     key: str = "trainer.device",
-    attention: str = "plain",
     precision_key: str = "optimizer.precision",
 ) -> bool:
     """Return whether this process computes on a GPU; changes nothing. Paddle is loaded only if a GPU is possible.
@@ -60,16 +58,15 @@ def check_device(
         precision: of matrix products, "float32", "bfloat16" or "float16".
         processes: of the job on this machine; each has a GPU of its own.
         key, precision_key: the settings of the device and of the precision, for messages.
-        attention: of the context in training, see ModelConfig.
 
     Raises InputError if a GPU is asked for and there is none for this process, if there are more processes than GPUs,
-    or if the device lacks the precision or the kernel of memory-efficient attention.
+    or if the device lacks the precision.
     """
     gpus = 0 if device == "cpu" else visible_gpus()
     if device == "gpu" and not gpus:
         raise InputError(f"{key}: gpu asked for, but {_why_no_gpu()}; use cpu or auto")
     if not gpus:
-        _check_cpu(precision, attention, precision_key)
+        _check_cpu(precision, precision_key)
         return False
     seen = f"Paddle sees {gpus} GPU{'s' * (gpus > 1)}{_visible_devices()}"
     if processes > gpus:
@@ -90,12 +87,10 @@ def check_device(
             f"{cuda.get_device_name(number)} has {capability[0]}.{capability[1]}; use float16 in pre-training, float32 "
             f"in fine-tuning, or set {key} to cpu"
         )
-    if attention == MEMORY_EFFICIENT and not _has_kernel("memory_efficient_attention_grad"):
-        raise InputError("model.attention: this Paddle has no kernel for memory_efficient; use plain")
     return True
 
 
-def _check_cpu(precision: str, attention: str, precision_key: str) -> None:
+def _check_cpu(precision: str, precision_key: str) -> None:
     if precision == "float16":
         # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
         raise InputError(
@@ -106,8 +101,6 @@ def _check_cpu(precision: str, attention: str, precision_key: str) -> None:
         raise InputError(
             f"{precision_key}: bfloat16 is slower than float32 on this CPU, or not possible: {reason}; use float32"
         )
-    if attention == MEMORY_EFFICIENT:
-        raise InputError("model.attention: memory_efficient needs a GPU; use plain")
 
 
 def visible_gpus() -> int:
@@ -184,13 +177,6 @@ def inference_place(device: str = "auto") -> Place:
     import paddle
 
     return paddle.set_device(f"gpu:{gpu_number()}") if use_gpu else paddle.CPUPlace()
-
-
-def _has_kernel(name: str) -> bool:
-    from ernie_gram.paddle_private import registered_kernels
-
-    # Kernels of another device may be among them.
-    return any(kernel.startswith("(GPU") for kernel in registered_kernels(name))
 
 
 def _why_no_gpu() -> str:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
@@ -37,6 +38,7 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
     return {MKL_SETTING: "5"} if "avx2" in flags else {}
 
 
+@cache
 def mkl() -> ctypes.CDLL:
     """Return MKL as Paddle, which must be loaded, brings it. Raises OSError if it brings none."""
     return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / _MKL))

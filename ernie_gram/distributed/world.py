@@ -44,7 +44,7 @@ if "PADDLE_TRAINER_ID" in os.environ:
         sys.exit(128 + signal.SIGTERM)  # the launcher has ended already
 
 
-def start_world(device: str, precision: str = "float32", attention: str = "plain") -> World:
+def start_world(device: str, precision: str = "float32") -> World:
     """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
 
     Raises InputError as `check_device` does.
@@ -52,7 +52,7 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
     paddle = load_paddle()
     from ernie_gram.paddle_private import RUN_IN_ORDER
 
-    use_gpu = check_device(device, precision, attention=attention)
+    use_gpu = check_device(device, precision)
     place = use_device(use_gpu)
     paddle.set_flags(RUN_IN_ORDER)
     if WORLD_SIZE > 1:

@@ -9,14 +9,13 @@ from typing import Any
 
 from paddle import nn
 
-from ernie_gram.config.loading import config_from_tree
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.parameters import model_config
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.forward import Forward
-from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import stored_config
 from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -52,7 +51,7 @@ def build_outputs(
     Raises InputError for invalid settings.
     """
     if PROBABILITIES not in names:
-        config = config_from_tree(ModelConfig, network["model"], "network")
+        config = model_config(network["model"], "network")
         return build_encoder(config, network["model"]["vocab_size"], names, precision, portable)
     heads = stored_config(network["pretraining"], network["model"], "network")
     return build_prediction(heads, CorpusSizes(network["tokens"], network["ngrams"]), precision, portable)

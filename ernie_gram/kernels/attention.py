@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.kernels.blas import product, product_with_transposed, transposed_product
+from ernie_gram.kernels.blas import FIRST_TRANSPOSED, PLAIN, SECOND_TRANSPOSED, product
 from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, product_of, serial
 from ernie_gram.kernels.parts import arguments_of, in_parts
 from reader.system.compiled import numba
@@ -94,9 +94,8 @@ def attention(part: int, given: Any) -> None:
         rows = min(_ROWS, keys - start)
         queries, block_out = first + _FLOAT * start * row_size, out[begin + start : begin + start + rows, head]
         at_scores = scores.ctypes.data, keys
-        product_with_transposed(
-            (rows, keys, size), scale, (queries, row_size), (first + _FLOAT * width, row_size), at_scores
-        )
+        at_keys = first + _FLOAT * width, row_size
+        product(SECOND_TRANSPOSED, (rows, keys, size), scale, (queries, row_size), at_keys, 0.0, at_scores)
         if key.size:
             _draw(part * blocks + start // _ROWS, rows, keys, slots, key, bound, kept)
         for i in range(rows):
@@ -115,7 +114,7 @@ def attention(part: int, given: Any) -> None:
                 for j in range(keys):
                     row[j] *= factor
         values = first + 2 * _FLOAT * width, row_size
-        product((rows, size, keys), 1.0, at_scores, values, (block_out.ctypes.data, width))
+        product(PLAIN, (rows, size, keys), 1.0, at_scores, values, 0.0, (block_out.ctypes.data, width))
 
 
 @in_parts(
@@ -146,8 +145,8 @@ def _attention_backward(part: int, given: Any) -> None:
             of_out = of_outs + _FLOAT * start * width, width
             of_query = of_queries + _FLOAT * start * row_size, row_size
             query = queries + _FLOAT * start * row_size, row_size
-            product_with_transposed((rows, keys, size), scale, query, at_keys, at_scores)
-            product_with_transposed((rows, keys, size), 1.0, of_out, at_values, at_gradients)
+            product(SECOND_TRANSPOSED, (rows, keys, size), scale, query, at_keys, 0.0, at_scores)
+            product(SECOND_TRANSPOSED, (rows, keys, size), 1.0, of_out, at_values, 0.0, at_gradients)
             if key.size:
                 number = (sequence * heads + head) * blocks + start // _ROWS
                 _draw(number, rows, keys, slots, key, bound, kept)
@@ -168,9 +167,9 @@ def _attention_backward(part: int, given: Any) -> None:
                     sum_row = sums[group, head, slot]
                     for j in range(keys):
                         sum_row[j] += of_row[j]
-            transposed_product((keys, size, rows), 1.0, at_scores, of_out, before, of_values)
-            product((rows, size, keys), scale, at_gradients, at_keys, of_query)
-            transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
+            product(FIRST_TRANSPOSED, (keys, size, rows), 1.0, at_scores, of_out, before, of_values)
+            product(PLAIN, (rows, size, keys), scale, at_gradients, at_keys, 0.0, of_query)
+            product(FIRST_TRANSPOSED, (keys, size, rows), scale, at_gradients, query, before, of_keys)
         gradient[begin + keys : end, :, head] = float32(0)
 
 

@@ -50,14 +50,7 @@ def is_available() -> bool:
 _SECOND, _PACKED = 162, 151
 # The number of rows of the other factor for which matrices are packed.
 _ROWS = 256
-
-
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    return mkl()
 
 
 @cache
@@ -80,7 +73,7 @@ def can_pack() -> bool:
 
 def pack(matrix: np.ndarray) -> np.ndarray:
     """Return a matrix, float32 [k, n], in the order in which the library multiplies by it; it must not be moved."""
-    (k, n), library = matrix.shape, _library()
+    (k, n), library = matrix.shape, mkl()
     library.cblas_sgemm_pack_get_size.restype = ctypes.c_size_t
     # The size is an upper bound. What is not written takes no memory, unless it was used before.
     memory = mmap.mmap(-1, library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k), _PRIVATE)
@@ -97,7 +90,7 @@ def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> Non
     """Set out, float32 [m, n], to the product of rows [m, k] and a packed matrix [k, n], in the threads of Paddle."""
     (m, k), n = rows.shape, out.shape[1]
     a, b, c = (ctypes.c_void_p(each.ctypes.data) for each in (rows, packed, out))
-    _library().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
+    mkl().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
 
 
 def add_product(a: np.ndarray, b: np.ndarray, out: np.ndarray, old: float) -> None:
@@ -113,33 +106,24 @@ def add_product(a: np.ndarray, b: np.ndarray, out: np.ndarray, old: float) -> No
         forms.append(_TRANSPOSED if is_transposed else _AS_IT_IS)
         places += [ctypes.c_void_p(factor.ctypes.data), factor.strides[1 if is_transposed else 0] // factor.itemsize]
     result = (ctypes.c_float(old), ctypes.c_void_p(out.ctypes.data), out.strides[0] // out.itemsize)
-    _library().cblas_sgemm(_BY_ROWS, *forms, m, n, k, ctypes.c_float(1.0), *places, *result)
+    mkl().cblas_sgemm(_BY_ROWS, *forms, m, n, k, ctypes.c_float(1.0), *places, *result)
 
 
 # A matrix: the address of its first number, and the numbers from one row to the next.
 Matrix = tuple[int, int]
 Sizes = tuple[int, int, int]
+# How the factors of a product are stored: as they are, or one of them as its transpose.
+Forms = tuple[int, int]
+PLAIN, FIRST_TRANSPOSED, SECOND_TRANSPOSED = (
+    (_AS_IT_IS, _AS_IT_IS),
+    (_TRANSPOSED, _AS_IT_IS),
+    (_AS_IT_IS, _TRANSPOSED),
+)
 
 
 @numba.njit(cache=True, nogil=True)
-def product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, c: Matrix) -> None:
-    """C = scale A B for A [m, k], B [k, n] and C [m, n]; sizes = (m, n, k)."""
+def product(forms: Forms, sizes: Sizes, scale: float, a: Matrix, b: Matrix, old: float, c: Matrix) -> None:
+    """C = scale A B + old C for A [m, k], B [k, n] and C [m, n], in one thread; sizes = (m, n, k)."""
     (m, n, k), threads = sizes, _limit_threads(1)
-    _sgemm(_BY_ROWS, _AS_IT_IS, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], 0.0, c[0], c[1])
-    _limit_threads(threads)
-
-
-@numba.njit(cache=True, nogil=True)
-def product_with_transposed(sizes: Sizes, scale: float, a: Matrix, b: Matrix, c: Matrix) -> None:
-    """C = scale A B^T for A [m, k], B [n, k] and C [m, n]; sizes = (m, n, k)."""
-    (m, n, k), threads = sizes, _limit_threads(1)
-    _sgemm(_BY_ROWS, _AS_IT_IS, _TRANSPOSED, m, n, k, scale, a[0], a[1], b[0], b[1], 0.0, c[0], c[1])
-    _limit_threads(threads)
-
-
-@numba.njit(cache=True, nogil=True)
-def transposed_product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, old: float, c: Matrix) -> None:
-    """C = scale A^T B + old C for A [k, m], B [k, n] and C [m, n]; sizes = (m, n, k)."""
-    (m, n, k), threads = sizes, _limit_threads(1)
-    _sgemm(_BY_ROWS, _TRANSPOSED, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], old, c[0], c[1])
+    _sgemm(_BY_ROWS, forms[0], forms[1], m, n, k, scale, a[0], a[1], b[0], b[1], old, c[0], c[1])
     _limit_threads(threads)

@@ -8,7 +8,7 @@ that the arrays of a function are distinct: biases.py says where that matters.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, wraps
 from typing import Any
 
 from llvmlite import ir
@@ -75,34 +75,30 @@ def _start(loop: int, compute: int, parts: int, arguments: tuple[Any, ...]) -> N
     _call(loop, (compute, parts, _stored(arguments)))
 
 
-class InParts:
-    """A function that is called with arguments of fixed types, and then computed part by part in any order."""
-
-    def __init__(self, compute: Compute, count: Callable[..., int], kinds: tuple[Any, ...]) -> None:
-        """See `in_parts`. Nothing is compiled before the first call."""
-        self._compute, self._count, self._kinds = compute, count, types.Tuple(kinds)
-        self.__doc__ = compute.__doc__
-
-    @cached_property
-    def _compiled(self) -> tuple[Any, Any]:
-        signature = types.void(_integer, types.CPointer(self._kinds))
-        starts = types.void(*[_integer] * 3, self._kinds)
-        return (
-            numba.njit(starts, cache=True, nogil=True)(_start),
-            numba.cfunc(signature, cache=True, error_model="numpy")(self._compute),
-        )
-
-    def __call__(self, *arguments: Any) -> None:
-        """Compute all parts. Raises TypeError if the arguments are not of the declared types."""
-        start, compute = self._compiled
-        start(_loop().address, compute.address, self._count(*arguments), arguments)
-
-
-def in_parts(count: Callable[..., int], *kinds: Any) -> Callable[[Compute], InParts]:
+def in_parts(count: Callable[..., int], *kinds: Any) -> Callable[[Compute], Callable[..., None]]:
     """Return a decorator of functions of the number of a part and of `given`; arguments_of(given) has the arguments.
+
+    The decorated function is called with these arguments, and computes all parts in any order. Nothing is compiled
+    before the first call. It raises TypeError if the arguments are not of the declared types.
 
     Args:
         count: returns the number of parts, given the arguments. It must not depend on the number of threads.
         kinds: Numba's types of the arguments: numbers, or arrays in the order of C.
     """
-    return lambda compute: InParts(compute, count, kinds)
+    given = types.Tuple(kinds)
+
+    def decorate(compute: Compute) -> Callable[..., None]:
+        @cache
+        def compiled() -> tuple[Any, Any]:
+            start = numba.njit(types.void(*[_integer] * 3, given), cache=True, nogil=True)(_start)
+            signature = types.void(_integer, types.CPointer(given))
+            return start, numba.cfunc(signature, cache=True, error_model="numpy")(compute).address
+
+        @wraps(compute)
+        def compute_all(*arguments: Any) -> None:
+            start, address = compiled()
+            start(_loop().address, address, count(*arguments), arguments)
+
+        return compute_all
+
+    return decorate

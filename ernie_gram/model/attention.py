@@ -22,10 +22,6 @@ from ernie_gram.model.exact_relative_position import MASKED_SCORE
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
 from ernie_gram.model.sequences import Places
-from ernie_gram.paddle_private import memory_efficient_attention
-
-# Memory-efficient attention reads the bias in vectors of this many numbers.
-KEYS_MULTIPLE = 8
 
 
 @dataclass(frozen=True)
@@ -53,11 +49,6 @@ class Projected:
 
     together: paddle.Tensor
 
-    @property
-    def by_slot(self) -> list[paddle.Tensor]:
-        """Queries, keys and values, [B, length, A, D] each."""
-        return paddle.unbind(self.together, 2)
-
     @cached_property
     def by_head(self) -> list[paddle.Tensor]:
         """Queries, keys and values, [B, A, length, D] each."""
@@ -76,9 +67,9 @@ class Attention(nn.Layer):
     The context's keys and values are computed once, for its own rows and for the query rows. The two kinds of rows are
     never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
 
-    It is composed of single operations, unless `config.attention` or graph.fuses_attention says otherwise. In Paddle
-    3.3.1, the backward pass of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no
-    gradient of the bias, and the bias is learned here.
+    It is composed of single operations, unless graph.fuses_attention says otherwise. In Paddle 3.3.1, the backward pass
+    of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient of the bias, and the
+    bias is learned here.
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
@@ -86,7 +77,6 @@ class Attention(nn.Layer):
         self.heads, self.size = config.num_attention_heads, config.hidden_size // config.num_attention_heads
         self.scale = self.size**-0.5
         self.dropout = config.attention_probs_dropout_prob
-        self.is_memory_efficient = config.attention == "memory_efficient"
         self.query, self.key, self.value, self.output = (
             Linear(part) for part in (declared.query, declared.key, declared.value, declared.output)
         )
@@ -113,8 +103,8 @@ class Attention(nn.Layer):
             context: of the context's rows.
             stream: its `self_bias` decides whether each row also attends to itself.
         """
-        if stream.places is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
-            return self._joined_heads(self._memory_efficient(own, stream))
+        if stream.places is not None:
+            return self._joined_heads(self._fused(own, stream.bias, stream.places))
         # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
         query, values = own.by_head[0] * self.scale, context.by_head[2]
         scores = self._scores(query, context, stream)
@@ -141,15 +131,11 @@ class Attention(nn.Layer):
     def _joined_heads(self, attended_BLAD: paddle.Tensor) -> paddle.Tensor:
         return attended_BLAD.reshape([0, 0, self.heads * self.size])
 
-    def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
-        """Return the attention of the context to itself, [B, L, A, D]; on a GPU, KEYS_MULTIPLE must divide L."""
-        bias, rate = stream.bias, self.dropout if self.training else 0.0
-        if stream.places is None:
-            added = None if bias is None else for_product(bias)
-            return memory_efficient_attention(own.by_slot, added, rate, self.scale, not self.training)
-        given = (own.together, bias, stream.places.starts, stream.places.lengths)
+    def _fused(self, own: Projected, bias: paddle.Tensor | None, places: Places) -> paddle.Tensor:
+        """Return the attention of the context to itself, [B, L, A, D]."""
+        given = (own.together, bias, places.starts, places.lengths)
         if self.training:
-            return operations.attention_with_gradient(*given, rate, self.scale)
+            return operations.attention_with_gradient(*given, self.dropout, self.scale)
         return operations.attention(*given, None, 0.0, self.scale)[0]
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:

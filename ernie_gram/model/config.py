@@ -42,9 +42,6 @@ class ModelConfig:
             released static English models.
         use_pooler: the model has a pooler, a layer with tanh over the output of [CLS], for fine-tuning and
             inference. Pre-training refuses it: none of its losses reads the pooler, so it would never be trained.
-        attention: how training computes the attention of the context on a GPU: "plain", by single operations; or
-            "memory_efficient", by a kernel of Paddle that never holds all weights. This kernel was never run here, and
-            draws other random numbers for dropout. On a CPU, "plain" never holds all weights either.
         max_ngram_tokens: rows of the embedding of the query rows [M1], [M2], ...: the maximum number of tokens
             per n-gram.
     """
@@ -67,7 +64,6 @@ class ModelConfig:
     relative_position_start: Literal["normal", "distance", "zero"] = "normal"
     use_sentence_embedding: bool = False
     use_pooler: bool = False
-    attention: Literal["plain", "memory_efficient"] = "plain"
     max_ngram_tokens: int = 8
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import MarkedLayer, float32, fuses_attention
-from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
+from ernie_gram.model.attention import Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
     Embedding,
@@ -30,7 +30,7 @@ from ernie_gram.model.layers import (
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
-from ernie_gram.model.sequences import PackedRows, SlotRows, WidenedRows
+from ernie_gram.model.sequences import PackedRows, SlotRows
 
 # The rows of a stream, float32 [B, length, H].
 Rows: TypeAlias = tuple[paddle.Tensor, Stream]
@@ -163,7 +163,6 @@ class Encoder(nn.Layer):
         super().__init__()
         self.embeddings = InputEmbeddings(declared, config, shared)
         self.heads = config.num_attention_heads
-        self.pads = config.attention == "memory_efficient"
         self.relative = optional(Embedding, declared.relative)
         self.layers = nn.LayerList([EncoderLayer(layer, config) for layer in declared.layers])
 
@@ -185,14 +184,17 @@ class Encoder(nn.Layer):
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
                 layer computes nothing else after its attention.
         """
-        layout = self._layout(lengths_B, paddle.shape(input_ids_BL)[1], queries is not None)
+        length, fuses = paddle.shape(input_ids_BL)[1], fuses_attention()
+        # Query rows attend to the context's keys and values by slot.
+        packs = fuses and queries is None
+        layout = PackedRows(lengths_B, length) if packs else SlotRows(lengths_B, length, fuses)
         context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, layout)
-        relative_ALL = None if self.relative is None else relative_bias(self.relative, layout.width)
+        relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
         bias = None if relative_ALL is None else relative_ALL.unsqueeze(0)
         if layout.places is None or queries is not None:
-            padding_B11L = padding_bias(lengths_B, layout.width)
+            padding_B11L = padding_bias(lengths_B, length)
         if layout.places is None:
-            bias = self._bias(input_ids_BL, layout.width, padding_B11L, relative_ALL)
+            bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
         streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH), layout.places))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
@@ -204,15 +206,6 @@ class Encoder(nn.Layer):
         (context_BLH, _), *others = streams
         context_NH = layout.slots(context_BLH) if wanted_M is None else context_BLH.flatten(0, 1)
         return context_NH, others[0][0].flatten(0, 1) if others else None
-
-    def _layout(self, lengths_B: paddle.Tensor, length: paddle.Tensor, has_queries: bool) -> SlotRows:
-        """Return where the context's slots are among its rows."""
-        if fuses_attention():
-            # Query rows attend to the context's keys and values by slot.
-            return SlotRows(lengths_B, length, fused=True) if has_queries else PackedRows(lengths_B, length)
-        if self.pads and self.training:
-            return WidenedRows(lengths_B, length, KEYS_MULTIPLE)
-        return SlotRows(lengths_B, length)
 
     def _bias(
         self,
@@ -228,8 +221,8 @@ class Encoder(nn.Layer):
         """
         if relative_ALL is not None:
             return for_each_sequence(relative_ALL, input_ids_BL, [self.heads, length, length]) + padding_B11L
-        if on_cpu() or self.pads:
-            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention cannot do it.
+        if on_cpu():
+            # There an addition that broadcasts takes four times as long.
             return paddle.expand(padding_B11L, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
         return padding_B11L
 

@@ -1,4 +1,4 @@
-"""The layouts of the rows of an encoder's context: one row per slot, with more padding, or packed without padding.
+"""The layouts of the rows of an encoder's context: one row per slot, or packed without padding.
 
 Shape letters: B sequences, L slots of each, E or H numbers of a row, M slots.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import paddle
-
-from ernie_gram.graph import up_to_multiple
 
 
 @dataclass(frozen=True)
@@ -26,15 +24,9 @@ class Places:
 
 
 class SlotRows:
-    """A row for each slot, [B, L, E].
+    """A row for each slot, [B, L, E]; `places` is for fused attention, or None without it."""
 
-    Attributes:
-        width: slots per sequence with all padding, the size of the padding mask and of the relative bias.
-        places: for fused attention, or None without it.
-    """
-
-    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, fused: bool = False) -> None:
-        self._lengths, self._length, self.width = lengths_B, length, length
+    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, fused: bool) -> None:
         self.places = Places(paddle.arange(paddle.shape(lengths_B)[0] + 1) * length, lengths_B) if fused else None
 
     def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
@@ -50,31 +42,10 @@ class SlotRows:
         return rows.flatten(0, 1)
 
 
-class WidenedRows(SlotRows):
-    """Rows with more padding, so that the width is a multiple of `multiple`: [B, width, E]."""
-
-    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, multiple: int) -> None:
-        super().__init__(lengths_B, length)
-        self._missing = up_to_multiple(length, multiple)
-        self.width = length + self._missing
-
-    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
-        padding = paddle.zeros([paddle.shape(slots_BLE)[0], self._missing, slots_BLE.shape[-1]])
-        return paddle.concat([slots_BLE, padding], 1)
-
-    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
-        rows = paddle.arange(paddle.shape(self._lengths)[0] * self.width).reshape([-1, self.width])
-        return paddle.gather(rows[:, : self._length].flatten(), slots_M)
-
-    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        return rows[:, : self._length].flatten(0, 1)
-
-
 class PackedRows(SlotRows):
     """The slots that are not padding, T of all sequences together: [1, T, E]; for fused attention."""
 
     def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor) -> None:
-        super().__init__(lengths_B, length)
         starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
         self.places = Places(starts, lengths_B)
         self._is_real = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()

@@ -18,6 +18,7 @@ from ernie_gram.config.checks import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.parameters import model_config
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
@@ -70,9 +71,6 @@ class ObjectiveConfig:
         output_bias: start values of the output biases: "frequency", the logarithm of the frequency of each class in the
             training corpus, so that the model does not have to learn it; or "zero". Those of a head that the model in
             paths.start has are kept, and those of n-grams are on the same scale.
-        ngram_start: start values of the rows of n-grams in embeddings and output tables at a warm start (paths.start):
-            "mean", the mean of the rows of the n-gram's tokens, or "drawn", like all weights. Has no effect without
-            paths.start or without n-grams.
     """
 
     masking: Literal["explicit", "contiguous"] = "explicit"
@@ -83,7 +81,6 @@ class ObjectiveConfig:
     generator_weight: float = 1.0
     rtd_weight: float = 1.0
     output_bias: Literal["frequency", "zero"] = "frequency"
-    ngram_start: Literal["mean", "drawn"] = "mean"
 
     def __post_init__(self) -> None:
         require_finite(self, "objective")
@@ -290,13 +287,15 @@ def prediction_config(model: ModelRecord) -> PretrainConfig:
 def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], source: str) -> PretrainConfig:
     """Return the configuration of the prediction heads and the shape that a model's folder keeps.
 
-    Weights of earlier versions are read with their new names. Raises InputError, which names `source`.
+    Weights of earlier versions are read with their new names, and settings that were removed since are left out. Raises
+    InputError, which names `source`.
     """
     objective, fine = pretraining.get("objective", {}), "comprehensive" if is_explicit(pretraining) else "contiguous"
     renamed = {"coarse_weight": "explicit_weight", "fine_weight": f"{fine}_weight"}
     weights = {"comprehensive_weight": 0.0} if "fine_weight" in objective else {}
-    weights |= {renamed.get(key, key): value for key, value in objective.items()}
-    return config_from_tree(PretrainConfig, {**pretraining, "objective": weights, "model": dict(model)}, source)
+    weights |= {renamed.get(key, key): value for key, value in objective.items() if key != "ngram_start"}
+    settings = asdict(model_config(model, source))
+    return config_from_tree(PretrainConfig, {**pretraining, "objective": weights, "model": settings}, source)
 
 
 def max_tokens(model: ModelRecord) -> int:

@@ -136,31 +136,22 @@ class NeighbourCounts:
         """Return log p(u) of each masked unit, float64 [M]."""
         return self._log_frequency_C[masked.units]
 
-    def left(self, masked: UnitsInContext) -> Float64s:
-        """Return log p(u | left neighbour) of each masked unit, log p(u) if the neighbour is hidden; float64 [M]."""
-        probability = self._frequency_C[masked.units]
-        seen = masked.left != HIDDEN
-        left, units = masked.left[seen], masked.units[seen]
-        counts = self._counts[left, units]
-        probability[seen] *= self._backoff_C[left]
-        probability[seen] += counts / np.maximum(self._total_C[left], 1)
-        return np.log(probability)
+    def neighbours(self, masked: UnitsInContext) -> Float64s:
+        """Return log p(u | left neighbour) and log p(u | both neighbours) of each masked unit, float64 [2, M].
 
-    def both(self, masked: UnitsInContext) -> Float64s:
-        """Return log p(u | both neighbours) of each masked unit, float64 [M].
-
-        By Bayes' rule it is proportional to p(u | l) p(r | u), if r depends on u alone. For a hidden l, p(u) takes the
-        place of the first factor; for a hidden r, the second one is left out.
+        By Bayes' rule the second is proportional to p(u | l) p(r | u), if r depends on u alone. For a hidden l, p(u)
+        takes the place of p(u | l); for a hidden r, the second factor is left out.
         """
-        found = np.empty(len(masked.units))
-        with progress("predicting from both neighbours", len(found), " units") as bar:
+        found = np.empty((2, len(masked.units)))
+        with progress("predicting from neighbours", len(masked.units), " units") as bar:
             for m, (unit, left, right) in enumerate(zip(masked.units, masked.left, masked.right, strict=True)):
                 weight_C = self._after(left) if left != HIDDEN else self._frequency_C
+                found[0, m] = weight_C[unit]
                 if right != HIDDEN:
                     weight_C = weight_C * self._before(right)
-                found[m] = np.log(weight_C[unit] / weight_C.sum())
+                found[1, m] = weight_C[unit] / weight_C.sum()
                 bar.update(1)
-        return found
+        return np.log(found)
 
     def _after(self, left: int) -> Float64s:
         """Return p(u | left) of every unit u, float64 [C]."""
@@ -194,11 +185,9 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
         ngrams = float(np.exp(-log_p[is_ngram].mean())) if is_ngram.any() else float("nan")
         return Perplexities(float(np.exp(-log_p.mean())), ngrams)
 
-    return {
-        "unit frequencies": perplexities(counts.frequency(masked)),
-        "left neighbour": perplexities(counts.left(masked)),
-        "both neighbours": perplexities(counts.both(masked)),
-    }
+    left, both = counts.neighbours(masked)
+    found = {"unit frequencies": counts.frequency(masked), "left neighbour": left, "both neighbours": both}
+    return {name: perplexities(log_p) for name, log_p in found.items()}
 
 
 def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import ModelRecord, digest_of
@@ -15,7 +14,6 @@ from ernie_gram.formats.parameters import head_size
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.corpus.memmap import Corpus
-from reader.tokenization.vocabulary import Vocabulary
 
 # Settings that change the function that the given parameters compute, or the shapes of its parameters.
 FIXED = (
@@ -54,10 +52,10 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
         field.name: getattr(config.model, field.name) for field in fields(ModelConfig) if f"model.{field.name}" in given
     }
     for key in FIXED:
-        if key in changes:
-            changes[key] = _fixed(key, changes[key], theirs, model)
-    # How attention is computed is not a property of the given model.
-    theirs = replace(theirs, attention=config.model.attention)
+        mine, value = changes.pop(key, None), getattr(theirs, key)
+        # null stands for that of the given model.
+        reason = f"{mine}, but {value} in {source}, from which the run starts; leave it out"
+        require(mine in (None, value), f"model.{key}", reason)
     has_table = "rel_pos_embedding" in model.parameters
     # Without a table no bias, so that the run begins with the function that the given model computes. With one, this is
     # the start of a generator that is drawn.
@@ -68,12 +66,12 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
         f"false, but true in {source}; leave it out",
     )
     positions = len(model.parameters["pos_embedding"])
-    for key, length in (
-        ("model.max_position_embeddings", changes.get("max_position_embeddings", 0)),
-        ("data.max_seq_len", config.data.max_seq_len),
-    ):
-        advice = f"give --{key} {positions} or less"
-        require(length <= positions, key, f"{length} exceeds the {positions} positions of {source}; {advice}")
+    given_positions = changes.get("max_position_embeddings", 0)
+    require(
+        given_positions <= positions,
+        "model.max_position_embeddings",
+        f"{given_positions} exceeds the {positions} positions of {source}; give {positions} or less",
+    )
     queries = len(model.parameters.get("query_embedding", ()))
     if queries and "max_ngram_tokens" in changes:
         mine = changes["max_ngram_tokens"]
@@ -113,49 +111,14 @@ def model_settings(model: ModelRecord) -> ModelConfig:
     )
 
 
-def _fixed(key: str, mine: Any, theirs: ModelConfig, model: ModelRecord) -> Any:
-    """Return the model's value of a given setting; raises InputError unless both mean the same.
-
-    There are two ways to write some settings, but one run must have one identity.
-    """
-    value = getattr(theirs, key)
-    if key == "sent_type_vocab_size" and not theirs.use_sentence_embedding:
-        return mine
-    meaning = {
-        "vocab_size": theirs.vocab_size,
-        "emb_size": theirs.hidden_size,
-        "intermediate_size": 4 * theirs.hidden_size,
-    }
-    here, there = (meaning.get(key) if setting is None else setting for setting in (mine, value))
-    reason = f"{here}, but {there} in {model.source}, from which the run starts; leave it out"
-    require(here == there, f"model.{key}", reason)
-    return value
-
-
 def check_vocabulary(model: ModelRecord, corpus: Corpus) -> None:
     """Raise InputError unless the given model has the vocabulary of the corpus, token for token.
 
     A corpus's lexicon has the corpus's vocabulary, so this refuses a lexicon of another vocabulary too.
     """
-    if model.vocabulary.fingerprint == corpus.info.vocabulary:
-        return
-    difference = _difference(model.vocabulary, corpus.vocabulary)
     require(
-        False,
+        model.vocabulary.fingerprint == corpus.info.vocabulary,
         "paths.start",
-        f"{model.source} has another vocabulary than {corpus.path}: {difference}; build the lexicon and the corpus "
-        "with the vocabulary of the model",
+        f"{model.source} has another vocabulary than {corpus.path} ({len(model.vocabulary):,} and "
+        f"{len(corpus.vocabulary):,} tokens); build the lexicon and the corpus with the vocabulary of the model",
     )
-
-
-def _difference(model: Vocabulary, corpus: Vocabulary) -> str:
-    """Return the first difference between two vocabularies in words."""
-    if len(model) != len(corpus):
-        return f"{len(model):,} tokens, not {len(corpus):,}"
-    for number, (mine, other) in enumerate(zip(model.tokens, corpus.tokens, strict=True)):
-        if mine != other:
-            return f"token {number} is {mine!r}, not {other!r}"
-    if model.lowercase != corpus.lowercase:
-        lower, kept = "text is converted to lower case", "case is kept"
-        return f"{lower} there, but not in the corpus" if model.lowercase else f"{kept} there, but not in the corpus"
-    return f"it is of the kind {model.kind}, not {corpus.kind}"

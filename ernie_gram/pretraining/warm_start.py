@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from zlib import crc32
 
 import numpy as np
 
@@ -49,8 +48,8 @@ def warm_start_values(model: ModelRecord, config: PretrainConfig, corpus: Corpus
     """Return start values by parameter name. Parameters of the run that are not among them are drawn.
 
     - Encoder and token rows: those of the given model; of its positions, as many as the run has.
-    - Rows of n-grams, in embeddings and output tables: those of the given model if it has the same lexicon, else as
-      objective.ngram_start says.
+    - Rows of n-grams, in embeddings and output tables: those of the given model if it has the same lexicon, else the
+      means of the rows of their tokens.
     - Relative positions: zero if the given model has none and model.relative_position_start is "zero".
     - Query rows [M1], [M2], ...: the row of [MASK], from which the given model predicts the token of a slot. They need
       no noise to become different, because each of them predicts another token of an n-gram.
@@ -148,20 +147,18 @@ class _Heads:
         table, bias = found.get(f"{source}_out_embedding"), found.get(f"{source}_out_fc.b_0")
         if size and table is not None:
             out = f"{name}_out_embedding"
-            values[out] = self._classes(table, ngrams, how, self._ngram_rows(out, table))
+            values[out] = self._classes(table, ngrams, how, self._ngram_rows(table))
         if bias is not None:
             out = f"{name}_out_fc.b_0"
             values[out] = self._classes(bias, ngrams, how, self._ngram_biases(out, bias))
         return values
 
     def ngram_table(self, name: str, token_rows: np.ndarray) -> Values:
-        """Return the start values of the table `name` of n-grams alone, none if it is to be drawn."""
+        """Return the start values of the table `name` of n-grams alone, none without n-grams."""
         found = self.model.parameters.get(name)
         if found is not None and self._same_lexicon:
             return {name: _taken(found)}
-        if not self.ngrams or self.config.objective.ngram_start == "drawn":
-            return {}
-        return {name: self._ngram_rows(name, token_rows)}
+        return {name: self._ngram_rows(token_rows)} if self.ngrams else {}
 
     @property
     def _same_lexicon(self) -> bool:
@@ -177,13 +174,10 @@ class _Heads:
             return _taken(found, how)
         return StartValue(lambda: np.concatenate([tokens, new.make()]), f"tokens from it; n-grams: {new.how}")
 
-    def _ngram_rows(self, name: str, token_rows: np.ndarray) -> StartValue:
-        """Return rows of n-grams for the table `name`, float32 [N, size]."""
-        if self.config.objective.ngram_start == "mean":
-            make = partial(ngram_means, token_rows, self.corpus.ngram_tokens, self.corpus.ngram_offsets)
-            return StartValue(make, "means of the rows of their tokens")
-        shape, seed = (self.ngrams, token_rows.shape[1]), (self.config.seed, crc32(name.encode()))
-        return StartValue(partial(_drawn, shape, self.config.model.initializer_range, seed), "drawn")
+    def _ngram_rows(self, token_rows: np.ndarray) -> StartValue:
+        """Return rows of n-grams, float32 [N, size]."""
+        make = partial(ngram_means, token_rows, self.corpus.ngram_tokens, self.corpus.ngram_offsets)
+        return StartValue(make, "means of the rows of their tokens")
 
     def _ngram_biases(self, name: str, found: np.ndarray) -> StartValue:
         """Return output biases of n-grams, float32 [N]: their log frequencies, shifted as the biases of their tokens.
@@ -225,15 +219,6 @@ def _identity(name: str, size: int) -> Values:
         "trans_layer_norm_bias": partial(np.zeros, size, np.float32),
     }
     return {f"{name}_{part}": StartValue(make, "identity") for part, make in makers.items()}
-
-
-def _drawn(shape: tuple[int, int], std: float, seed: tuple[int, int]) -> np.ndarray:
-    """Return draws from a normal truncated at two standard deviations, as layers.py draws weights; float32."""
-    random = np.random.default_rng(seed)
-    values = random.standard_normal(shape, np.float32)
-    while (outside := np.abs(values) > 2).any():
-        values[outside] = random.standard_normal(int(outside.sum()), np.float32)
-    return values * np.float32(std)
 
 
 def ngram_means(rows: np.ndarray, tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 import paddle
 
 from ernie_gram.distributed.device import World
+from ernie_gram.formats.parameters import some_of
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.selection import Selection
@@ -95,26 +95,8 @@ class StartValues:
 
 
 def _list(what: str, names: list[str]) -> list[str]:
-    """Return one line with the names, or none without names.
-
-    The same parameter of successive layers is one entry, "layer_0-5_..." for the layers 0 to 5: a model has hundreds.
-    """
-    layers: dict[str, list[int]] = {}
-    for name in names:
-        found = re.search(r"_layer_(\d+)_", name)
-        if found:
-            layers.setdefault(name.replace(found[0], "_layer_{}_"), []).append(int(found[1]))
-        else:
-            layers[name] = []
-    entries = [name.replace("{}", _ranges(sorted(numbers))) for name, numbers in layers.items()]
-    return [f"{what}: {', '.join(entries)}"] if names else []
-
-
-def _ranges(numbers: list[int]) -> str:
-    """Return sorted numbers as text: "0-5", or "0-2 4" if one is left out."""
-    firsts = [n for n in numbers if n - 1 not in numbers]
-    lasts = [n for n in numbers if n + 1 not in numbers]
-    return " ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in zip(firsts, lasts, strict=True))
+    """Return one line with the first of the names, or none without names."""
+    return [f"{what}: {some_of(names)}"] if names else []
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from ernie_gram.paddle_private import (
 )
 
 _DROPOUT = "pd_op.dropout"
-# Attention, of a GPU and of a CPU with the key of its dropout. What it computes is kept: an output and one number per
-# row, which are small; it draws its own dropout masks.
-_KEPT = ("pd_op.memory_efficient_attention", "pd_op.pylayer", "pd_op.randint")
+# Fused attention with the key of its dropout. What it computes is kept: an output and one number per row, which are
+# small; it draws its own dropout masks.
+_KEPT = ("pd_op.pylayer", "pd_op.randint")
 
 
 def recompute_layers(total: Value) -> None:

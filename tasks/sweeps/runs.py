@@ -180,9 +180,7 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
         config, given = load_config(PretrainConfig, list(run.command[1:]))
         with located(run.name):
             if run.name not in recorded:
-                check_device(
-                    config.trainer.device, config.optimizer.precision, processes, attention=config.model.attention
-                )
+                check_device(config.trainer.device, config.optimizer.precision, processes)
             today = prepare_pretraining(config, processes, False, given).identity
         if run.name in recorded:
             run.check_recorded(recorded[run.name], today, {})

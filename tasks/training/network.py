@@ -19,11 +19,10 @@ import paddle
 from paddle import nn
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import config_from_tree
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.parameters import HEAD_TRANSFORM
+from ernie_gram.formats.parameters import HEAD_TRANSFORM, model_config
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.forward import Forward
 from ernie_gram.model import parameters
@@ -184,7 +183,7 @@ class Predictor:
 
 def build_scores(kind: Kind[Any, Any], network: Mapping[str, Any], _: Sequence[str], precision: str) -> Program:
     """Build the program of `build_prediction` for a network that is described, in place of outputs.build_outputs."""
-    config = config_from_tree(ModelConfig, network["model"], "network")
+    config = model_config(network["model"], "network")
     return build_prediction(TaskNetwork(kind, config, network["has_lm_transform"]), precision)
 
 

@@ -104,7 +104,6 @@ class Finetuning(TaskData):
         return replace(
             model,
             out_emb_size=model.out_emb_size if size is None else size,
-            attention="plain",
             vocab_size=len(parameters["word_embedding"]),
             max_position_embeddings=len(parameters["pos_embedding"]),
             use_pooler=self.kind.has_pooler,

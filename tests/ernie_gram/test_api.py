@@ -128,14 +128,6 @@ def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str
     assert (model.has_ngrams, model.has_generator) == (rung != "contiguous", rung == "both")
 
 
-def test_a_model_that_was_trained_with_attention_for_gpus_can_be_trained_on_a_cpu() -> None:
-    layer = Model(made(None, attention="memory_efficient")).layer
-    layer.train()
-    hidden, _ = layer(*tensors(*random_ids()[:2]))
-    hidden.sum().backward()
-    assert np.isfinite(layer.encoder.embeddings.word.weight.grad.numpy()).all()
-
-
 def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Path) -> None:
     record, text = made("explicit"), f"ba {MASK} be"
     models = [Model(record)]

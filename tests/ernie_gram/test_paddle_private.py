@@ -14,7 +14,6 @@ import pytest
 
 from ernie_gram.distributed.processor import onednn_kernels
 from tests.support.commands import python
-from tests.support.pretended_gpu.placeholder_kernels import FLOAT32, register_placeholders
 from tests.support.static_programs import fresh_program, fresh_scope
 
 import paddle  # isort: skip
@@ -110,21 +109,6 @@ def test_the_gradient_of_a_dropout_takes_its_mask() -> None:
         return [private.dropout_gradient(mask, gradient, rate, False, "upscale_in_train")]
 
     assert values_of(build) == [[2, 0, 6]]
-
-
-def test_attention_takes_its_inputs_in_these_places() -> None:
-    register_placeholders("CPU", ["memory_efficient_attention"], [FLOAT32])
-    with new_program():
-        parts = [paddle.full([1, 8, 2, 4], number) for number in (1.0, 2.0, 3.0)]
-        bias = paddle.zeros([1, 2, 8, 8])
-        out = private.memory_efficient_attention(parts, bias, 0.5, 0.25, False)
-        operation = out.get_defining_op()
-        assert operation.name() == "pd_op.memory_efficient_attention"
-        found = [each.id if each.initialized() else None for each in operation.operands_source()]
-        assert found[:8] == [*(each.id for each in (*parts, bias)), *[None] * 4]
-        attributes = {name: operation.attrs()[name] for name in ("causal", "dropout_p", "scale", "is_test")}
-        assert attributes == {"causal": False, "dropout_p": 0.5, "scale": 0.25, "is_test": False}
-        assert list(out.shape) == [1, 8, 2, 4]
 
 
 def test_merged_adam_is_added_to_a_program_that_can_be_written_and_read(tmp_path: Path) -> None:
@@ -309,14 +293,6 @@ def test_the_launcher_names_the_gpu_in_this_variable() -> None:
 
 def test_onednn_is_there_if_its_kernels_are_used() -> None:
     assert private.has_onednn() or not onednn_kernels().operations
-
-
-def test_a_kernel_is_registered_for_its_device_and_dtype() -> None:
-    assert private.registered_kernels("for_this_test") == []
-    register_placeholders("GPU", ["for_this_test"], [FLOAT32])
-    (found,) = private.registered_kernels("for_this_test")
-    assert found.startswith("(GPU")
-    assert "float32" in found
 
 
 PEAK = """

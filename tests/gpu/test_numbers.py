@@ -87,15 +87,6 @@ def test_a_run_resumes_on_a_cpu_and_on_a_gpu_again(folder: Path) -> None:
     assert_equal_runs(output, trained(folder, "gpu", "gpu"), FLOAT32)
 
 
-def test_memory_efficient_attention_is_near_plain_attention(folder: Path) -> None:
-    try:
-        check_device("gpu", attention="memory_efficient")
-    except InputError as error:
-        pytest.skip(str(error))
-    output = trained(folder, "efficient", "gpu", "--model.attention=memory_efficient")
-    assert_equal_runs(output, trained(folder, "gpu", "gpu"), HALF, by_name=False)
-
-
 @pytest.mark.parametrize("outputs", ["encoder", "fill_mask"])
 def test_an_exported_program_computes_on_a_gpu_what_it_computes_on_a_cpu(folder: Path, outputs: str) -> None:
     from ernie_gram.distributed.device import use_device

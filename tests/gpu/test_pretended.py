@@ -18,6 +18,5 @@ def test_all_pass_or_are_skipped_with_a_reason(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall("^PASSED", done.stdout, re.MULTILINE)) > 15
     skipped = re.findall(r"^SKIPPED .*", done.stdout, re.MULTILINE)
-    assert len(skipped) == 1, skipped
-    assert "memory_efficient" in skipped[0]
+    assert skipped == []
     assert "tokens/s" in done.stdout

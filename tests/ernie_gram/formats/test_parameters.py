@@ -13,10 +13,19 @@ from ernie_gram.formats.parameters import encoder_shapes, head_shapes, load_para
 from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.model.config import ModelConfig
 from reader.errors import InputError
-from tests.support.expected_parameters import MODEL, TOKENS
 from tests.support.model_folders import random_arrays
 
-CONFIG = ModelConfig(**{**vars(MODEL), "vocab_size": TOKENS, "use_relative_position": False})
+TOKENS = 30
+CONFIG = ModelConfig(
+    vocab_size=TOKENS,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    max_position_embeddings=16,
+    out_emb_size=4,
+    sent_type_vocab_size=3,
+    use_relative_position=False,
+)
 
 
 def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) -> Path:

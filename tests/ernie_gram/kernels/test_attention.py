@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -152,8 +150,8 @@ def test_results_do_not_depend_on_the_number_of_threads(sequences: int) -> None:
     assert all(np.array_equal(one, two, equal_nan=True) for one, two in zip(*results, strict=True))
 
 
-def test_a_paddle_without_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(processor, "_MKL", "libs/libnone.so")
-    assert not blas.is_available.__wrapped__()
-    monkeypatch.setattr(processor, "_MKL", "libs/libphi_core.so")  # without these functions
+@pytest.mark.parametrize("library", ["libnone.so", "libphi_core.so"])  # the second one lacks these functions
+def test_a_paddle_without_the_library(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
+    monkeypatch.setattr(processor, "_MKL", f"libs/{library}")
+    monkeypatch.setattr(blas, "mkl", processor.mkl.__wrapped__)
     assert not blas.is_available.__wrapped__()

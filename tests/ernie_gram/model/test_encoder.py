@@ -114,34 +114,3 @@ def test_equation_4_a_query_row_changes_neither_the_context_nor_another_query_ro
         assert np.array_equal(changed_context, context)
         np.testing.assert_allclose(changed_queries[:, column], queries[:, 1], atol=1e-6)
     assert not np.allclose(encoder_outputs(other)[1][:, 0], queries[:, 0], atol=1e-2)
-
-
-def test_wanted_rows_with_padding_to_a_multiple_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory-efficient attention, which GPUs have, computed here with single operations."""
-    import paddle
-
-    from ernie_gram.model.attention import Attention, Projected, Stream
-    from ernie_gram.model.encoder import Encoder
-
-    def plain(layer: Attention, own: Projected, stream: Stream) -> paddle.Tensor:
-        query, key, value = own.by_head
-        scores = paddle.matmul(query * layer.scale, key, transpose_y=True) + stream.bias
-        return paddle.matmul(paddle.nn.functional.softmax(scores), value).transpose([0, 2, 1, 3])
-
-    monkeypatch.setattr(Attention, "_memory_efficient", plain)
-    config = dataclasses.replace(
-        SMALL, attention="memory_efficient", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
-
-    def build(feeds: dict) -> list:
-        encoder, inputs = Encoder(parameters.encoder(config, 50), config), (feeds["ids"], feeds["lengths"])
-        as_usual = Encoder(parameters.encoder(config, 50), dataclasses.replace(config, attention="plain"))
-        return [encoder(*inputs)[0], encoder(*inputs, wanted_M=feeds["slots"])[0], as_usual(*inputs)[0]]
-
-    batch = {"ids": np.random.default_rng(1).integers(0, 50, (2, 21)), "lengths": np.array([21, 11])}
-    slots = np.array([0, 20, 21, 31])
-    (hidden, wanted, expected), _ = run(build, {**batch, "slots": slots})
-    assert hidden.shape == (42, 24)
-    real = np.r_[0:21, 21 : 21 + 11]
-    np.testing.assert_allclose(hidden[real], expected[real], atol=1e-6)
-    np.testing.assert_allclose(wanted, hidden[slots], atol=1e-6)

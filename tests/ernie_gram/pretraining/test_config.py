@@ -12,7 +12,7 @@ from ernie_gram.api import Model
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.outputs import build_outputs, network_of
-from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, max_tokens, prediction_config
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, max_tokens, prediction_config, stored_config
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run import checkpoint
@@ -86,9 +86,11 @@ def test_heads_kept_with_the_weights_of_earlier_versions_are_read(rung: str) -> 
     assert model.pretraining is not None
     weights = dict(model.pretraining["objective"])
     fine = weights.pop("contiguous_weight") + weights.pop("comprehensive_weight")
-    weights |= {"coarse_weight": weights.pop("explicit_weight"), "fine_weight": fine}
+    weights |= {"coarse_weight": weights.pop("explicit_weight"), "fine_weight": fine, "ngram_start": "mean"}
     old = dataclasses.replace(model, pretraining=model.pretraining | {"objective": weights})
-    assert prediction_config(old) == prediction_config(model)
+    assert old.pretraining is not None
+    with_removed = {**vars(model.config), "attention": "plain"}  # as in exports of earlier versions
+    assert prediction_config(old) == prediction_config(model) == stored_config(old.pretraining, with_removed, "network")
     if rung == "contiguous":
         with fresh_scope():
             build_outputs(network_of(old), [PROBABILITIES])

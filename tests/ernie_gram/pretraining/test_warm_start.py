@@ -23,15 +23,12 @@ from tests.support.static_programs import Arrays, fresh_program, fresh_scope
 F, N = 1000, 598  # those of the fixture `corpus`
 
 
-def config_of(
-    model: ModelRecord, rung: str, ngram_start: str = "mean", share: bool = True, **settings: Any
-) -> PretrainConfig:
+def config_of(model: ModelRecord, rung: str, share: bool = True, **settings: Any) -> PretrainConfig:
     """Return the config of a run that starts from a model; `settings` are those of `model` that are given."""
-    objective = dataclasses.replace(OBJECTIVES[rung], ngram_start=ngram_start)  # type: ignore[arg-type]
     config = PretrainConfig(
         model=dataclasses.replace(PretrainConfig().model, **settings),
         data=DataConfig(max_seq_len=32),
-        objective=objective,
+        objective=OBJECTIVES[rung],
         generator=GeneratorConfig(share_embeddings=share),
         paths=PathsConfig(start="given"),
     )
@@ -165,16 +162,6 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
     arrays, how = values_of(model, config_of(model, "explicit", out_emb_size=0), corpus)
     assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], np.eye(H))
     assert how["mask_lm_trans_fc.w_0"] == "identity"
-    left = values_of(model, config_of(model, "explicit", ngram_start="drawn", out_emb_size=0), corpus)[0]
-    assert "ngram_embedding" not in left
-    # Drawn rows of n-grams: a truncated normal, the same for the same seed.
-    config = config_of(model, "cnp", ngram_start="drawn")
-    rows, again = (values_of(model, config, corpus)[0]["mask_lm_out_embedding"][F:] for _ in range(2))
-    assert np.array_equal(rows, again)
-    assert 0.035 < np.abs(rows).max() <= 0.04 + 1e-7
-    assert abs(rows.std() / 0.02 - 0.88) < 0.03
-    other = values_of(model, dataclasses.replace(config, seed=2), corpus)[0]["mask_lm_out_embedding"]
-    assert not np.array_equal(other[F:], rows)
 
 
 @pytest.mark.parametrize(("share", "size"), [(True, 0), (False, 0), (False, 12)])
@@ -194,12 +181,6 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     np.testing.assert_allclose(arrays[table], slow_means(given["word_embedding"], corpus), atol=1e-5)
     for name in set(given) - {table, f"generator_{table}"}:
         assert np.array_equal(arrays[name][:F], given[name][:F]), name
-    # Drawn rows of n-grams differ between two tables of the same shape.
-    drawn = dataclasses.replace(config, objective=dataclasses.replace(config.objective, ngram_start="drawn"))
-    arrays, _ = values_of(dataclasses.replace(model, lexicon=None), drawn, corpus)
-    rows = [each[F:] for name, each in arrays.items() if name.endswith("_out_embedding") and len(each) == F + N]
-    assert len(rows) == (2 if size and not share else 0)
-    assert all(one.shape == other.shape and not (one == other).any() for one, other in itertools.pairwise(rows))
     # A generator that was trained without relative positions keeps its function.
     assert "generator_rel_pos_embedding" not in given
     with_bias = dataclasses.replace(config.model, use_relative_position=True, relative_position_start="zero")

@@ -9,8 +9,11 @@ import pytest
 
 from ernie_gram.distributed.collectives import BUCKET_NUMBERS
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, measured_shape
 from ernie_gram.resources.prediction import step_exchange
+from reader.batches.feeder import Feeder, Masking
+from reader.batches.sampler import sample_indices
+from reader.corpus.memmap import Corpus
 
 SHAPE = BatchShape(4, 475, 40.0, 77, 77.0)
 
@@ -46,3 +49,13 @@ def test_expected_ngrams_are_those_of_many_draws(drawn: int) -> None:
     units = [random.integers(320, size=drawn) for _ in range(40)]
     found = np.mean([len(set(each[each >= 20].tolist())) for each in units])
     assert CorpusSizes(20, 300).expected_ngrams(drawn) == pytest.approx(found, rel=0.1, abs=0.2)
+
+
+def test_a_batch_has_as_many_rows_of_ngrams_as_their_frequencies_in_the_corpus_predict(corpus: Corpus) -> None:
+    """Those that a perfect generator samples, which are those at the masked slots."""
+    feeder = Feeder(corpus, 32, Masking(True, 0.15, seed=3, queries=True))
+    sizes, shape = CorpusSizes.of(corpus), measured_shape(feeder, 600)
+    units = feeder.batch(*sample_indices(0, 600, len(feeder), feeder.masking.seed))["coarse_labels"]
+    rows = len(np.unique(units[units >= corpus.info.num_tokens]))
+    assert rows == pytest.approx(sizes.expected_ngrams(shape.predicted * 600), rel=0.1)
+    assert rows < 0.95 * sizes.ngrams  # so that not all of them are used anyway

@@ -15,7 +15,15 @@ from ernie_gram.training.variables import get_arrays
 from tests.support.static_programs import fresh_program, run
 
 CONFIG = PretrainConfig(
-    optimizer=OptimizerConfig(learning_rate=0.02, warmup_steps=3, weight_decay=0.1, max_grad_norm=0.5, beta2=0.98),
+    optimizer=OptimizerConfig(
+        # An epsilon that can be seen in the updates.
+        learning_rate=0.02,
+        warmup_steps=3,
+        weight_decay=0.1,
+        max_grad_norm=0.5,
+        beta2=0.98,
+        epsilon=0.01,
+    ),
     trainer=TrainerConfig(max_steps=10),
 )
 
@@ -73,7 +81,7 @@ def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
             corrected = m[name] / (1 - 0.9 ** (step + 1)), v[name] / (1 - 0.98 ** (step + 1))
             if name == "a.w_0":
                 p[name] *= 1 - rate * 0.1
-            p[name] -= rate * corrected[0] / (np.sqrt(corrected[1]) + 1e-6)
+            p[name] -= rate * corrected[0] / (np.sqrt(corrected[1]) + 0.01)
     for name, value in p.items():
         np.testing.assert_allclose(found[name], value, atol=2e-5)
 

@@ -12,7 +12,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
-from reader.batches.sampler import rank_share, sample_indices, unit_keys
+from reader.batches.sampler import permute, rank_share, sample_indices, unit_keys
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 
@@ -173,6 +173,16 @@ def test_an_epoch_contains_every_sequence_once_in_a_new_order() -> None:
             assert abs(np.corrcoef(first, np.arange(size))[0, 1]) < 4 / size**0.5
             assert not np.array_equal(first, sample_indices(0, size, size, seed=10)[0])
     assert np.array_equal(sample_indices(1500, 1600, 1000, 9)[0], sample_indices(0, 2000, 1000, 9)[0][1500:1600])
+
+
+@pytest.mark.parametrize("consumed", [2**31 - 3, 2**32 - 3, 500_000 * 5112, 3_000_000 * 512, 2**40])
+def test_samples_beyond_32_bits_are_those_of_their_epoch(consumed: int) -> None:
+    size = 2_000_003
+    indices, epochs = sample_indices(consumed, consumed + 6, size, 7)
+    assert epochs.tolist() == [(consumed + i) // size for i in range(6)]
+    assert indices.tolist() == [permute((consumed + i) % size, size, 7, (consumed + i) // size) for i in range(6)]
+    assert len(set(indices.tolist())) == 6
+    assert indices.min() >= 0
 
 
 def test_rank_shares_cover_the_batch_and_differ_by_at_most_one() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
+import numpy as np
 import pytest
 
 from reader.batches.feeder import Feeder, Masking
-from reader.batches.sampler import accumulation_steps, largest_micro_batch, micro_batch_rows, rank_share
+from reader.batches.fields import Batch
+from reader.batches.sampler import accumulation_steps, largest_micro_batch, micro_batch_rows, rank_share, sample_indices
 from reader.corpus.memmap import Corpus
-from tests.support.cluster_simulation import global_batch, rows_of
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 24, 79, 80, 81, 5112])
@@ -36,6 +37,29 @@ def test_without_a_limit_a_share_is_one_micro_batch() -> None:
     assert micro_batch_rows(5112, 1, 64, 1) == [rank_share(5112, 1, 64)]
 
 
+# Per sequence: its tokens, the slots it predicts with their labels, and its query rows.
+Row = tuple[bytes, ...]
+
+
+def rows_of(batch: Batch) -> list[Row]:
+    """Return what each sequence of a batch contains, without padding, which depends on the other sequences."""
+    width = batch["input_ids"].shape[1]
+    owners = batch["slots"] // width
+    rows: list[Row] = []
+    fine = np.zeros(len(batch["input_ids"]), np.int64)
+    if "query_slots" in batch:
+        fine = np.bincount(batch["fine_rows"] // batch["query_slots"].shape[1], minlength=len(fine))
+    ends = np.cumsum(fine)
+    for b, length in enumerate(batch["lengths"]):
+        chosen = owners == b
+        parts = [batch["input_ids"][b, :length], batch["slots"][chosen] - b * width, batch["coarse_labels"][chosen]]
+        if "query_slots" in batch:
+            parts += [batch[name][b, : fine[b]] for name in ("query_slots", "query_ranks")]
+            parts.append(batch["fine_labels"][ends[b] - fine[b] : ends[b]])
+        rows.append(tuple(np.ascontiguousarray(part).tobytes() for part in parts))
+    return rows
+
+
 @pytest.mark.parametrize(("world", "micro_batch"), [(1, 8), (2, 3), (4, 1)])
 def test_micro_batches_of_all_ranks_hold_the_rows_of_the_whole_batch(
     corpus: Corpus, world: int, micro_batch: int
@@ -49,4 +73,5 @@ def test_micro_batches_of_all_ranks_hold_the_rows_of_the_whole_batch(
         for rows, micro_batches in zip(found, islice(batches, 2), strict=True):
             rows += chain.from_iterable(map(rows_of, micro_batches))
         batches.close()
-    assert found == [global_batch(feeder, start + step * size, size, 1) for step in range(2)]
+    firsts = (start, start + size)
+    assert found == [rows_of(feeder.batch(*sample_indices(a, a + size, len(feeder), 1))) for a in firsts]

@@ -66,17 +66,6 @@ def replace_half_precision() -> None:
         replace_existing(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
 
 
-def enter_kernels() -> None:
-    """Let programs be built in half precision, for which the package for CPUs lacks kernels. They cannot be run."""
-    import paddle
-
-    from tests.support.pretended_gpu.placeholder_kernels import BFLOAT16, FLOAT16, FLOAT32, register_placeholders
-
-    register_placeholders("GPU", paddle.base.core._get_registered_phi_kernels("function"), [FLOAT16, BFLOAT16])
-    attention = "memory_efficient_attention"
-    register_placeholders("GPU", [attention, f"{attention}_grad"], [FLOAT32, FLOAT16, BFLOAT16])
-
-
 def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> list[str]:
     """Make Paddle report GPUs; `replace` sets an attribute, and must fail for one that does not exist.
 
