@@ -103,9 +103,8 @@ def reference(text: str, vocabulary: Vocabulary, cut_han: str = "char") -> list[
         else:
             pieces = greedy_pieces(spelled, vocabulary)
         for token, first, stop in pieces:
-            # Characters that canonical ordering exchanged are in the spans of all their tokens.
-            start = min(i for _, i in word[first:])
-            end = max(with_marks[i] for _, i in word[:stop]) if stop > first else start
+            start = word[first][1]
+            end = with_marks[word[stop - 1][1]] if stop > first else start
             tokens.append((token, start, end, number))
     return tokens
 
