@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from reader.errors import InputError
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
-from reader.text.text_files import Part, Segment, TextFiles, read_first_lines, run_with_error_location
+from reader.text.text_files import Segment, TextFiles, run_with_error_location
 
 # Baseline memory per job in bytes: imported modules and compiled functions, mostly shared between the processes.
 BASE_MEMORY_BYTES = 150 << 20
@@ -101,21 +101,19 @@ def map_segments(
     Returns:
         The result folders in the order of the segments, and the digest of the text.
 
-    Raises InputError for invalid text, and if there is no text.
+    Raises InputError for invalid text.
     """
     folder.mkdir(exist_ok=True)
     segment_bytes = resources.segment_bytes(text)
     workers = min(resources.workers, max(1, -(-text.text_size // segment_bytes)))
-    if workers > 1:
-        path = text.paths[0]
-        first_lines = Segment([Part(path, 1, read_first_lines(path, WARM_UP_BYTES), False)], text.text_field)
-        # Invalid text is ignored here: the process that gets its segment reports it with file and line.
-        with suppress(UnicodeDecodeError, InputError):
-            warm_up(first_lines.text())
     result_folders: list[Path] = []
 
     def tasks() -> Iterator[_Task]:
         for segment in text.segments(segment_bytes):
+            if workers > 1 and not result_folders:
+                # Invalid text is ignored here: the process that gets its segment reports it with file and line.
+                with suppress(UnicodeDecodeError, InputError):
+                    warm_up(segment.beginning(WARM_UP_BYTES).text())
             result_folders.append(folder / f"{len(result_folders)}")
             yield _Task(segment, result_folders[-1], text.position)
 

@@ -50,7 +50,6 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"\n \n", "a.txt: contains no text"),
         ("a.txt", b"good\nbad \xff\n", "a.txt:2: not UTF-8"),
         ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], "a.txt.gz: damaged or cut short"),
         ("a.txt.gz", b"not gzip", "a.txt.gz: damaged or cut short"),
