@@ -98,16 +98,18 @@ class SparkEngine:
 
     def words(self, min_count: int) -> list[WordCounts]:
         with spark_progress(self._context, "words"):
-            return self._words.mapPartitions(partial(_merge_words, min_count)).collect()
+            return self._words.mapPartitions(lambda lists: [merge_words(lists, min_count)]).collect()
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         num_partitions = max(self._cores, -(-int(self._totals[stage.order - 1]) // NGRAMS_PER_MERGE))
         broadcast = self._context.broadcast(stage)
         partitioned = self._segments.flatMap(partial(_partition_entries, broadcast, num_partitions))
         entries = partitioned.partitionBy(num_partitions, int).values()
-        merge = partial(_merge_entries, stage.count_bits, thresholds[stage.order])
+        count_bits, min_count = stage.count_bits, thresholds[stage.order]
         with spark_progress(self._context, f"{stage.order}-grams"):
-            merged = entries.mapPartitions(merge).collect()
+            merged = entries.mapPartitions(
+                lambda lists: [merge_entry_lists(list(lists), count_bits, min_count)]
+            ).collect()
         broadcast.destroy()
         keys, counts = (np.concatenate(arrays) for arrays in zip(*merged, strict=True))
         order = np.argsort(keys)
@@ -145,11 +147,6 @@ def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[Seg
     return [segment.truncate(max_words) for index, segment in enumerate(segments) if index == 0]
 
 
-def _merge_words(min_count: int, lists: Iterable[WordCounts]) -> list[WordCounts]:
-    """Merge the words of some buckets, and keep those that occur at least `min_count` times."""
-    return [merge_words(lists, min_count)]
-
-
 def _partition_entries(
     broadcast: Broadcast[CountNgrams], num_partitions: int, segment: SegmentWords
 ) -> Iterator[tuple[int, UInt64s]]:
@@ -159,8 +156,3 @@ def _partition_entries(
     for partition, (start, end) in enumerate(pairwise(bounds)):
         if start < end:
             yield partition, entries[start:end]
-
-
-def _merge_entries(count_bits: int, min_count: int, lists: Iterable[UInt64s]) -> list[NgramCounts]:
-    """Merge the entries of a partition, and keep l-grams that occur at least `min_count` times."""
-    return [merge_entry_lists(list(lists), count_bits, min_count)]
