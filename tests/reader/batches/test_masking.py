@@ -12,7 +12,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
-from reader.batches.sampler import rank_share, sample_indices, unit_keys
+from reader.batches.sampler import sample_indices, unit_keys
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 
@@ -93,16 +93,6 @@ def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bo
             assert values.ndim == len(FIELDS[name].shape)
 
 
-def test_a_masked_ngram_is_one_slot_if_explicit_and_one_slot_per_token_if_contiguous(corpus: Corpus) -> None:
-    indices, epochs = np.arange(50), np.zeros(50, np.int64)
-    explicit = Feeder(corpus, 32, Masking(True, 0.15, 1)).batch(indices, epochs)
-    contiguous = Feeder(corpus, 32, Masking(False, 0.15, 1)).batch(indices, epochs)
-    # Both mask the same units, so they can be compared in an ablation.
-    assert np.array_equal(explicit["unit_ids"], contiguous["unit_ids"])
-    assert len(explicit["slots"]) == len(explicit["unit_ids"])
-    assert len(contiguous["slots"]) == corpus.unit_tokens[explicit["unit_ids"]].sum() > len(explicit["slots"])
-
-
 def choose(num_units: int, fraction: float, seed: int, epoch: int, index: int, reserve: float = 0) -> np.ndarray:
     """Sample masked units; a fraction `reserve` of the units is reserved."""
     keys = unit_keys(num_units, seed, epoch, index)
@@ -173,16 +163,6 @@ def test_an_epoch_contains_every_sequence_once_in_a_new_order() -> None:
             assert abs(np.corrcoef(first, np.arange(size))[0, 1]) < 4 / size**0.5
             assert not np.array_equal(first, sample_indices(0, size, size, seed=10)[0])
     assert np.array_equal(sample_indices(1500, 1600, 1000, 9)[0], sample_indices(0, 2000, 1000, 9)[0][1500:1600])
-
-
-def test_rank_shares_cover_the_batch_and_differ_by_at_most_one() -> None:
-    for rows in range(1, 20):
-        for world in range(1, rows + 1):
-            shares = [rank_share(rows, rank, world) for rank in range(world)]
-            assert [row for a, b in shares for row in range(a, b)] == list(range(rows))
-            sizes = [b - a for a, b in shares]
-            assert max(sizes) - min(sizes) <= 1
-            assert min(sizes) >= 1
 
 
 def test_an_error_in_a_worker_thread_is_raised_in_the_caller(corpus: Corpus) -> None:

@@ -63,6 +63,7 @@ def sentencepiece() -> SentencePieceVocabulary:
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_wordpiece_tokens_equal_the_reference_and_the_corpus(lowercase: bool, built: Path) -> None:
     texts = random_texts(1500, ALPHABET) + MIXED + random_texts(300, [*"abAB é.\u0301İ中"])
+    texts += [f"a{chr(code)}b é{chr(code)}\u0301 中{chr(code)}" for code in range(0x21, 0x1_FFFF, 11)]
     for vocabulary in (all_characters_vocabulary(lowercase), load_vocabulary(built / "vocab.txt", lowercase)):
         cutter = UnitCutter(vocabulary, None)
         for text, encoding in zip(texts, Tokenizer(vocabulary).encode_batch(texts), strict=True):
