@@ -80,7 +80,9 @@ class SparkEngine:
         tasks = self._context.parallelize(groups, num_groups)
         records = tasks.flatMap(split_files).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
-        buckets = self._segments.flatMap(_words_by_bucket)
+        buckets = self._segments.flatMap(
+            lambda segment: ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
+        )
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, num_groups))
         self._words = buckets.partitionBy(num_partitions, int).values()
         with spark_progress(self._context, "splitting"):
@@ -134,10 +136,6 @@ def _split_files(
         totals += words.totals
         yield words
     yield _GroupSummary(text.file_digests, totals)
-
-
-def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:
-    return ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
 
 
 def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[SegmentWords]:

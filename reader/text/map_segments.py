@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from reader.errors import InputError
 from reader.system.processes import ordered_map
@@ -67,21 +66,6 @@ class Resources:
         return max(1 << 16, (self.memory_bytes - BASE_MEMORY_BYTES) // (5 * 8 * self.workers))
 
 
-class _Task(NamedTuple):
-    """A segment, the folder for its result, and the position in the text behind it (see TextFiles)."""
-
-    segment: Segment
-    folder: Path
-    position: int
-
-
-def _process(function: Callable[[Segment, Path], None], task: _Task) -> int:
-    """Call `function` unless the folder exists; return the position."""
-    if not task.folder.is_dir():
-        run_with_error_location(lambda segment: function(segment, task.folder), task.segment)
-    return task.position
-
-
 def map_segments(
     function: Callable[[Segment, Path], None],
     text: TextFiles,
@@ -108,16 +92,22 @@ def map_segments(
     workers = min(resources.workers, max(1, -(-text.text_size // segment_bytes)))
     result_folders: list[Path] = []
 
-    def tasks() -> Iterator[_Task]:
+    def tasks() -> Iterator[tuple[Segment, Path, int]]:
         for segment in text.segments(segment_bytes):
             if workers > 1 and not result_folders:
                 # Invalid text is ignored here: the process that gets its segment reports it with file and line.
                 with suppress(UnicodeDecodeError, InputError):
                     warm_up(segment.beginning(WARM_UP_BYTES).text())
             result_folders.append(folder / f"{len(result_folders)}")
-            yield _Task(segment, result_folders[-1], text.position)
+            yield segment, result_folders[-1], text.position
+
+    def process(task: tuple[Segment, Path, int]) -> int:
+        segment, result_folder, position = task
+        if not result_folder.is_dir():
+            run_with_error_location(lambda segment: function(segment, result_folder), segment)
+        return position
 
     with progress(description, text.size, "B") as bar:
-        for position in ordered_map(partial(_process, function), tasks(), workers):
+        for position in ordered_map(process, tasks(), workers):
             bar.update(position - bar.n)
     return result_folders, text.digest
