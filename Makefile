@@ -18,7 +18,7 @@ WORKERS = $(shell expr $$(nproc) + 1)
 # expects, cases of official scorers, BERT's and ERNIE's vocabularies, and long texts.
 ERNIE_GRAM_DATA ?= ../shared/data
 DATA := $(shell [ -d "$(ERNIE_GRAM_DATA)" ] && realpath "$(ERNIE_GRAM_DATA)")
-REAL_DATA = TASK_DATA="$(DATA)" HAN_TEXT="$(DATA)/pretrain/zh/tech_weekly.txt" \
+REAL_DATA = TASK_DATA="$(DATA)" \
 	LARGE_TEXT="$(DATA)/corpus/en_books.txt.gz" LARGE_VOCAB="$(DATA)/vocab/en/vocab.txt"
 # Options of the demo, e.g. make demo DEMO="--steps 100"
 DEMO ?=

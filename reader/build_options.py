@@ -13,11 +13,10 @@ from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
 from reader.system.output_files import check_output_path
 from reader.system.processes import available_cores
-from reader.text.input_files import CORPUS_INFO, find_files
+from reader.text.input_files import CORPUS_INFO, find_files, is_vocabulary
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.basic_tokenizer import SEGMENTERS
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import KINDS
 
 
@@ -166,21 +165,12 @@ def resources_from(args: argparse.Namespace) -> Resources:
 
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
-    check_output(args, folder)
     other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
-    earlier = [args.output] if _is_vocabulary(args.output) else []
+    # An earlier vocabulary is left out, but not a text that --overwrite would replace.
+    earlier = [args.output] if is_vocabulary(args.output) else []
     files = find_files(args.input, [*earlier, *other])
     check_output(args, folder, [*files, *other])
     return TextFiles(files, args.text_field)
-
-
-def _is_vocabulary(path: Path) -> bool:
-    """Return whether a file is an earlier vocabulary, and not text that --overwrite would replace."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        beginning = file.read(1 << 16).split()
-    return all(token.encode() in beginning for token in SPECIAL_TOKENS)
 
 
 def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:

@@ -61,12 +61,10 @@ def main() -> None:
     with interrupts_end_at_once():
         name = sys.argv[1] if len(sys.argv) > 1 else "--help"
         if name in ("-h", "--help"):
-            try:
-                print(usage(), flush=True)
-            except OSError:  # nobody reads the console any more, or a disk is full
-                from reader.system.console import write_or_drop
+            # Imported late, because commands start without it.
+            from reader.system.console import write_or_drop
 
-                write_or_drop(sys.stdout)
+            write_or_drop(sys.stdout, f"{usage()}\n")
             return
         if name == "--version":
             print(f"{PROGRAM} {__version__}")

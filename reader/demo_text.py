@@ -84,15 +84,11 @@ def documents(max_size: int = MAX_TEXT_SIZE) -> Iterator[Document]:
 
 
 def _all_docstrings(folders: list[Path]) -> Iterator[str]:
-    visited: set[Path] = set()
-    for folder in folders:
+    for folder in dict.fromkeys(folders):
+        # The folder of the standard library also contains site-packages, which `folders` lists separately.
+        left_out = {"tests", "test", "idlelib", *(["site-packages"] if folder == folders[0] else [])}
         for path in sorted(folder.rglob("*.py")):
-            parts = path.relative_to(folder).parts
-            is_test = {"tests", "test", "idlelib"} & set(parts)
-            # The folder of the standard library also contains site-packages, which `folders` lists separately.
-            is_listed_later = folder == folders[0] and "site-packages" in parts
-            if not is_test and not is_listed_later and path not in visited:
-                visited.add(path)
+            if left_out.isdisjoint(path.relative_to(folder).parts):
                 yield from docstrings(path)
 
 

@@ -40,11 +40,6 @@ class InUseError(InputError):
     """Another process is using what this one needs. The message says which; the same command may succeed later."""
 
 
-def exit_status(error: InputError) -> int:
-    """Return the exit status of a command that ends with an error: 1 if another process is in its way, otherwise 2."""
-    return 1 if isinstance(error, InUseError) else 2
-
-
 @contextmanager
 def located(where: object) -> Iterator[None]:
     """Put `where`, such as a file or an option, before the message of an InputError or InUseError of the body."""
@@ -67,7 +62,7 @@ def one_line_errors(main: Callable[[], None]) -> None:
     try:
         main()
     except InputError as error:
-        _fail(str(error), exit_status(error))
+        _fail(str(error), 1 if isinstance(error, InUseError) else 2)
     except BrokenPipeError:
         _fail("the program that reads the output has exited; stopped", 1)
     except OSError as error:

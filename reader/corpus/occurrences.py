@@ -12,16 +12,10 @@ from reader.corpus.memmap import Corpus
 MIN_MEDIAN_OCCURRENCES = 130
 
 
-def median_occurrences(corpus: Corpus) -> float | None:
-    """Return the median number of occurrences of an n-gram of the lexicon; None without n-grams."""
-    counts = corpus.unit_counts[corpus.info.num_tokens :]
-    return float(np.median(counts)) if len(counts) else None
-
-
 def large_lexicon_warning(corpus: Corpus) -> str | None:
     """Return a warning if the n-grams of the lexicon occur too rarely in a corpus, or not at all; otherwise None."""
-    median = median_occurrences(corpus)
-    if median is None or median >= MIN_MEDIAN_OCCURRENCES:
+    counts = corpus.unit_counts[corpus.info.num_tokens :]
+    if not len(counts) or (median := np.median(counts)) >= MIN_MEDIAN_OCCURRENCES:
         return None
     if not corpus.info.ngram_units:
         return (

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from reader.errors import print_note
+from reader.errors import InputError, print_note
 from reader.lexicon.candidates import Candidates, Scores, concatenate_by_count
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
@@ -108,6 +108,8 @@ class CountingJob:
         Raises InputError for invalid text, and SystemRefusedError if the disk or the system fails.
         """
         self.totals, digest = self.engine.split(self.settings.lowercase, self.settings.segmenter)
+        if not self.totals[0]:
+            raise InputError("--input: the text contains no words")
         thresholds = {order: max(self.settings.min_count, t) for order, t in self._estimate_thresholds().items()}
         while True:
             best, words, lowered = self._best(thresholds)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.errors import InputError, counted, located
+from reader.errors import InputError, counted
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import sha256_of, write_atomically
 from reader.system.untrusted_text import read_json, record_of
@@ -167,7 +166,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: str | Path, vocabulary: Vocabulary | None = None) -> Lexicon:
-        """Read a lexicon. Raises InputError if it is missing, damaged or edited; it names the line that is wrong.
+        """Read a lexicon. Raises InputError if it is missing, damaged or edited.
 
         Raises it too if `vocabulary` is given, and is not the one that the lexicon was made with.
         """
@@ -193,7 +192,6 @@ class Lexicon:
         except (ValueError, OverflowError):
             is_valid = False
         if not is_valid:
-            _check_lines(path, rows)
             raise InputError(f"{path}: damaged; build it again")
         return cls(ngrams, info, path)
 
@@ -203,35 +201,6 @@ def _are_valid(ngrams: NGrams) -> bool:
     t, longer = ngrams.t, np.diff(ngrams.orders)
     in_order = (longer > 0) | ((longer == 0) & (t[1:] <= t[:-1]))
     return bool(in_order.all() and (ngrams.counts >= 0).all() and not np.isnan(t).any())
-
-
-def _check_lines(path: Path, rows: str) -> None:
-    """Raise InputError for the first line of a lexicon that is not valid."""
-    line_of: dict[str, int] = {}
-    last = (0, 0.0)
-    for number, line in enumerate(rows.split("\n")[:-1], 2):
-        with located(f"{path}: line {number}"):
-            text, _, t = parse_row(line)
-            if "" in text.split(" "):
-                raise InputError("expected an n-gram of words with single spaces between them")
-            if line_of.setdefault(text, number) < number:
-                raise InputError(f"{text!r} is there twice, first in line {line_of[text]}")
-            here = text.count(" ") + 1, -t
-            if here < last:
-                raise InputError("not sorted by the number of words, then by t")
-            last = here
-
-
-def parse_row(line: str) -> tuple[str, int, float]:
-    """Return the n-gram, the count and t of a line; without a count or t, it is 0. Raises InputError."""
-    text, count, t, *more = [*line.split("\t"), "0", "0"]
-    try:
-        numbers = int(count), float(t)
-    except ValueError:
-        numbers = -1, 0.0
-    if not 0 <= numbers[0] < 1 << 63 or math.isnan(numbers[1]) or len(more) > 2:
-        raise InputError("expected an n-gram, and after tabs its count and t")
-    return text, *numbers
 
 
 def spell(ngrams: NGrams, table: PieceTable, unknown: int) -> tuple[Int32s, Int64s, Bools]:

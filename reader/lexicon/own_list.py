@@ -7,13 +7,14 @@ cannot spell, is no unit, and is left out with a note.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from reader.errors import InputError, counted, located, print_note
-from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, info_path, parse_row, spell
+from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, info_path, spell
 from reader.system.atomic_files import sha256_of
 from reader.tokenization.basic_tokenizer import segmenter, split_words
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
@@ -64,9 +65,21 @@ def _read(path: Path, lowercase: bool, han: str) -> NGrams:
         if number == 1 and HEADER.startswith(line):
             continue
         with located(f"{path}: line {number}"):
-            text, count, t = parse_row(line)
+            text, count, t = _parse_row(line)
         if words := split_words(text, lowercase, cut_han):
             rows.setdefault(" ".join(words), (count, t))
     ranked = sorted(rows, key=lambda text: (text.count(" "), -rows[text][1]))
     counts, scores = ([rows[text][column] for text in ranked] for column in range(2))
     return NGrams.from_texts(ranked, np.array(counts, np.int64), np.array(scores, np.float64))
+
+
+def _parse_row(line: str) -> tuple[str, int, float]:
+    """Return the n-gram, the count and t of a line; without a count or t, it is 0. Raises InputError."""
+    text, count, t, *more = [*line.split("\t"), "0", "0"]
+    try:
+        numbers = int(count), float(t)
+    except ValueError:
+        numbers = -1, 0.0
+    if not 0 <= numbers[0] < 1 << 63 or math.isnan(numbers[1]) or len(more) > 2:
+        raise InputError("expected an n-gram, and after tabs its count and t")
+    return text, *numbers

@@ -13,7 +13,6 @@ receives only kept words and l-grams.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reader.errors import InputError
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
     NUM_BUCKETS,
@@ -36,10 +34,10 @@ from reader.lexicon.counting_stages import (
     split_segment,
 )
 from reader.lexicon.ngram_keys import partition_by_hash
-from reader.lexicon.spark_session import one_line_failures, spark_progress
+from reader.lexicon.spark_session import spark_progress
 from reader.system.arrays import Int64s, UInt64s
 from reader.text.input_files import shard_files
-from reader.text.text_files import Segment, TextFiles, digest_of, no_text_error, run_with_error_location
+from reader.text.text_files import Segment, TextFiles, digest_of, run_with_error_location
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -53,11 +51,7 @@ NGRAMS_PER_MERGE = 1 << 24
 
 
 class SparkEngine:
-    """Applies the counting stages to one text (see extraction.Engine).
-
-    Attributes:
-        num_segments: number of segments, once the text is split.
-    """
+    """Applies the counting stages to one text (see extraction.Engine)."""
 
     def __init__(self, context: SparkContext, text: TextFiles, max_segment_bytes: int = MAX_SEGMENT_BYTES) -> None:
         """`max_segment_bytes` limits the bytes of text per segment."""
@@ -66,7 +60,6 @@ class SparkEngine:
         min_segment_bytes = min(MIN_SEGMENT_BYTES, max_segment_bytes)
         self._segment_bytes = max(min_segment_bytes, min(max_segment_bytes, text.size // (2 * self._cores)))
         self._totals = np.zeros(MAX_ORDER, np.int64)
-        self.num_segments = 0
         self._segments: RDD[Any] = context.emptyRDD()
         self._words: RDD[Any] = context.emptyRDD()
 
@@ -87,14 +80,13 @@ class SparkEngine:
         tasks = self._context.parallelize(groups, num_groups)
         records = tasks.flatMap(split_files).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
-        buckets = self._segments.flatMap(_words_by_bucket)
+        buckets = self._segments.flatMap(
+            lambda segment: ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
+        )
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, num_groups))
         self._words = buckets.partitionBy(num_partitions, int).values()
-        with spark_progress(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
+        with spark_progress(self._context, "splitting"):
             summaries = records.filter(lambda record: isinstance(record, _GroupSummary)).collect()
-        if all(summary.is_blank for summary in summaries):
-            raise no_text_error(self._text.paths)
-        self.num_segments = sum(summary.num_segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
         file_digests = (digest for summary in summaries for digest in summary.file_digests)
         return self._totals, digest_of(paths, self._text.text_field, file_digests)
@@ -108,41 +100,28 @@ class SparkEngine:
 
     def words(self, min_count: int) -> list[WordCounts]:
         with spark_progress(self._context, "words"):
-            return self._words.mapPartitions(partial(_merge_words, min_count)).collect()
+            return self._words.mapPartitions(lambda lists: [merge_words(lists, min_count)]).collect()
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         num_partitions = max(self._cores, -(-int(self._totals[stage.order - 1]) // NGRAMS_PER_MERGE))
         broadcast = self._context.broadcast(stage)
         partitioned = self._segments.flatMap(partial(_partition_entries, broadcast, num_partitions))
         entries = partitioned.partitionBy(num_partitions, int).values()
-        merge = partial(_merge_entries, stage.count_bits, thresholds[stage.order])
+        count_bits, min_count = stage.count_bits, thresholds[stage.order]
         with spark_progress(self._context, f"{stage.order}-grams"):
-            merged = entries.mapPartitions(merge).collect()
+            merged = entries.mapPartitions(
+                lambda lists: [merge_entry_lists(list(lists), count_bits, min_count)]
+            ).collect()
         broadcast.destroy()
         keys, counts = (np.concatenate(arrays) for arrays in zip(*merged, strict=True))
         order = np.argsort(keys)
         return NgramCounts(keys[order], counts[order])
 
 
-@contextmanager
-def _paths_as_given(paths: list[Path]) -> Iterator[None]:
-    """Re-raise an InputError that begins with an absolute path with the path as the user gave it."""
-    try:
-        yield
-    except InputError as error:
-        message = str(error)
-        for path in paths:
-            if message.startswith(f"{path.absolute()}:"):
-                raise InputError(f"{path}{message.removeprefix(str(path.absolute()))}") from error
-        raise
-
-
 class _GroupSummary(NamedTuple):
     """Results of reading a group of files: TextFiles.file_digests, and N_l, int64 [MAX_ORDER]."""
 
     file_digests: list[bytes]
-    num_segments: int
-    is_blank: bool
     totals: Int64s
 
 
@@ -152,19 +131,11 @@ def _split_files(
     """Yield the segments of a group of files, split into words, and then one summary; raises InputError."""
     text = TextFiles(paths, text_field)
     totals = np.zeros(MAX_ORDER, np.int64)
-    is_blank = True
-    num_segments = 0
-    for segment in text.segments_unchecked(segment_bytes):
-        is_blank = is_blank and segment.is_blank
+    for segment in text.segments(segment_bytes):
         words = run_with_error_location(split, segment)
         totals += words.totals
-        num_segments += 1
         yield words
-    yield _GroupSummary(text.file_digests, num_segments, is_blank, totals)
-
-
-def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:
-    return ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
+    yield _GroupSummary(text.file_digests, totals)
 
 
 def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
@@ -172,11 +143,6 @@ def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[Seg
     # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to import
     # and compile everything again.
     return [segment.truncate(max_words) for index, segment in enumerate(segments) if index == 0]
-
-
-def _merge_words(min_count: int, lists: Iterable[WordCounts]) -> list[WordCounts]:
-    """Merge the words of some buckets, and keep those that occur at least `min_count` times."""
-    return [merge_words(lists, min_count)]
 
 
 def _partition_entries(
@@ -188,8 +154,3 @@ def _partition_entries(
     for partition, (start, end) in enumerate(pairwise(bounds)):
         if start < end:
             yield partition, entries[start:end]
-
-
-def _merge_entries(count_bits: int, min_count: int, lists: Iterable[UInt64s]) -> list[NgramCounts]:
-    """Merge the entries of a partition, and keep l-grams that occur at least `min_count` times."""
-    return [merge_entry_lists(list(lists), count_bits, min_count)]

@@ -44,7 +44,8 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
                 files.append(match)
         if dangling := sorted(filter(_is_dangling, files)):
             raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove or repair the link")
-        files = [file for file in files if file == path or not (file.resolve() in others or _is_vocabulary(file))]
+        others |= {file.resolve() for file in files if file.name == "vocab.txt" and is_vocabulary(file)}
+        files = [file for file in files if file == path or file.resolve() not in others]
         names = {str(file).lower() for file in files}
         if twice := sorted(file for file in files if f"{file}.gz".lower() in names):
             raise InputError(f"{twice[0]}: is there as .gz too; remove one of them, or name the files to read")
@@ -80,12 +81,12 @@ def _is_text_name(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def _is_vocabulary(path: Path) -> bool:
-    """Return whether a file is the vocabulary of a model, corpus or run, and not text."""
-    if path.name != "vocab.txt" or not path.is_file():
+def is_vocabulary(path: Path) -> bool:
+    """Return whether a path is a vocabulary, and not text."""
+    if not path.is_file():
         return False
     with path.open("rb") as file:
-        return b"[MASK]" in file.read(1 << 16).split()
+        return {b"[CLS]", b"[SEP]", b"[MASK]"} <= set(file.read(1 << 16).split())
 
 
 def _is_dangling(path: Path) -> bool:

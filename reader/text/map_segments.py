@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from reader.errors import InputError
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
-from reader.text.text_files import Part, Segment, TextFiles, read_first_lines, run_with_error_location
+from reader.text.text_files import Segment, TextFiles, run_with_error_location
 
 # Baseline memory per job in bytes: imported modules and compiled functions, mostly shared between the processes.
 BASE_MEMORY_BYTES = 150 << 20
@@ -67,21 +66,6 @@ class Resources:
         return max(1 << 16, (self.memory_bytes - BASE_MEMORY_BYTES) // (5 * 8 * self.workers))
 
 
-class _Task(NamedTuple):
-    """A segment, the folder for its result, and the position in the text behind it (see TextFiles)."""
-
-    segment: Segment
-    folder: Path
-    position: int
-
-
-def _process(function: Callable[[Segment, Path], None], task: _Task) -> int:
-    """Call `function` unless the folder exists; return the position."""
-    if not task.folder.is_dir():
-        run_with_error_location(lambda segment: function(segment, task.folder), task.segment)
-    return task.position
-
-
 def map_segments(
     function: Callable[[Segment, Path], None],
     text: TextFiles,
@@ -101,25 +85,29 @@ def map_segments(
     Returns:
         The result folders in the order of the segments, and the digest of the text.
 
-    Raises InputError for invalid text, and if there is no text.
+    Raises InputError for invalid text.
     """
     folder.mkdir(exist_ok=True)
     segment_bytes = resources.segment_bytes(text)
     workers = min(resources.workers, max(1, -(-text.text_size // segment_bytes)))
-    if workers > 1:
-        path = text.paths[0]
-        first_lines = Segment([Part(path, 1, read_first_lines(path, WARM_UP_BYTES), False)], text.text_field)
-        # Invalid text is ignored here: the process that gets its segment reports it with file and line.
-        with suppress(UnicodeDecodeError, InputError):
-            warm_up(first_lines.text())
     result_folders: list[Path] = []
 
-    def tasks() -> Iterator[_Task]:
+    def tasks() -> Iterator[tuple[Segment, Path, int]]:
         for segment in text.segments(segment_bytes):
+            if workers > 1 and not result_folders:
+                # Invalid text is ignored here: the process that gets its segment reports it with file and line.
+                with suppress(UnicodeDecodeError, InputError):
+                    warm_up(segment.beginning(WARM_UP_BYTES).text())
             result_folders.append(folder / f"{len(result_folders)}")
-            yield _Task(segment, result_folders[-1], text.position)
+            yield segment, result_folders[-1], text.position
+
+    def process(task: tuple[Segment, Path, int]) -> int:
+        segment, result_folder, position = task
+        if not result_folder.is_dir():
+            run_with_error_location(lambda segment: function(segment, result_folder), segment)
+        return position
 
     with progress(description, text.size, "B") as bar:
-        for position in ordered_map(partial(_process, function), tasks(), workers):
+        for position in ordered_map(process, tasks(), workers):
             bar.update(position - bar.n)
     return result_folders, text.digest

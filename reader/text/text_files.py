@@ -90,6 +90,12 @@ class Segment:
         """
         return b"".join(self._text_of(part) for part in self.parts)
 
+    def beginning(self, max_bytes: int) -> Segment:
+        """Return the first whole lines of the segment, all from one file, of at most `max_bytes` bytes."""
+        first = self.parts[0]
+        raw = first.raw[: first.raw.rfind(b"\n", 0, max_bytes) + 1]
+        return Segment([first._replace(raw=raw, is_last=False)], self.text_field)
+
     def _text_of(self, part: Part) -> bytes:
         # For a compressed file, the error shows the command for the decompressed file.
         path = part.path.with_suffix("") if is_compressed(part.path) else part.path
@@ -120,10 +126,6 @@ class Segment:
         lines = "".join(f"{part}\n" for part in text.split("\n") if part.strip())
         # A JSON escape may denote a lone surrogate (half a character), which cannot be encoded as UTF-8.
         return f"{lines}\n".encode("utf-8", "ignore")
-
-    @property
-    def is_blank(self) -> bool:
-        return not any(part.raw.strip() for part in self.parts)
 
     def decode(self) -> str:
         """Return the lines of text as a string. Raises UnicodeDecodeError if they are not UTF-8, or as `text` does."""
@@ -191,16 +193,6 @@ def convert_read_errors(path: Path) -> Iterator[None]:
         raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def read_first_lines(path: Path, max_bytes: int) -> bytes:
-    """Return the first whole lines of a file, decompressed, at most `max_bytes` bytes.
-
-    Raises InputError as TextFiles does.
-    """
-    with convert_read_errors(path), gzip.open(path) if is_compressed(path) else path.open("rb") as file:
-        content = bytes(file.read(max_bytes))
-    return content[: content.rfind(b"\n") + 1]
-
-
 class TextFiles:
     """The text of several files, read once from front to back.
 
@@ -235,18 +227,8 @@ class TextFiles:
     def segments(self, segment_bytes: int) -> Iterator[Segment]:
         """Yield the text in segments of whole lines and about `segment_bytes` bytes.
 
-        The same text always gives the same segments. Raises InputError for a file that cannot be read or is damaged,
-        and if there is no text.
+        The same text always gives the same segments. Raises InputError for a file that cannot be read or is damaged.
         """
-        is_blank = True
-        for segment in self.segments_unchecked(segment_bytes):
-            is_blank = is_blank and segment.is_blank
-            yield segment
-        if is_blank:
-            raise no_text_error(self.paths)
-
-    def segments_unchecked(self, segment_bytes: int) -> Iterator[Segment]:
-        """Yield segments as `segments` does, but raise no error if there is no text."""
         parts: list[Part] = []
         size = 0
         for path, before in zip(self.paths, self._stats, strict=True):
@@ -297,7 +279,3 @@ class TextFiles:
             self._current = None
         self.file_digests.append(digest.digest())
         self._finished_bytes += before.st_size
-
-
-def no_text_error(paths: list[Path]) -> InputError:
-    return InputError(f"{', '.join(map(str, paths))}: contains no text; leave such files out")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 # Control characters that str.split() treats as white space. BERT removes them without splitting the text there.
@@ -135,60 +135,17 @@ def split_run_with_spans(run: str, lowercase: bool, cut_han: CutFunction = list,
         run, lowercase, cut_han: see `split_run`.
         offset: position of `run` in the original text.
     """
-    if run.isascii() and run.isalnum():
-        text = run.lower() if lowercase else run
-        return [WordSpan(text, [*range(offset, offset + len(run))], [*range(offset + 1, offset + len(run) + 1)])]
-    ends_with_marks = _ends_with_marks(run, lowercase)
+    # The folded text differs from the folded characters only in the order of accents and in the form of a final sigma.
+    folded = [fold(character) for character in run] if lowercase and not run.isascii() else list(run)
+    ends = list(range(offset + 1, offset + len(run) + 1))
+    for i in range(len(run) - 1, 0, -1):
+        if not folded[i]:
+            ends[i - 1] = ends[i]
+    places = [i for i, character in enumerate(run) if not is_dropped(character) for _ in folded[i]]
     words: list[WordSpan] = []
-    kept = [i for i, character in enumerate(run) if not is_dropped(character)]
-    for in_han, group in groupby(kept, key=lambda i: is_han(run[i])):
-        positions = list(group)
-        text = "".join(run[i] for i in positions)
-        if lowercase:
-            text, positions = _fold_with_positions(text, positions)
-        # Folding may reorder characters (see below). Characters that changed places share their spans, so that starts
-        # and ends are in ascending order.
-        starts = [offset + i for i in accumulate(reversed(positions), min)][::-1]
-        ends = [offset + i for i in accumulate((ends_with_marks[i] for i in positions), max)]
-        if in_han:
-            edges = [*accumulate(map(len, cut_han(text)), initial=0)]
-        else:
-            punctuation = (i for i, character in enumerate(text) if is_punctuation(character))
-            edges = sorted({0, len(text), *(edge for i in punctuation for edge in (i, i + 1))})
-        for first, stop in pairwise(edges):
-            words.append(WordSpan(text[first:stop], starts[first:stop], ends[first:stop]))
+    first = 0
+    for word in split_run(run, lowercase, cut_han):
+        of_word = places[first : first + len(word)]
+        words.append(WordSpan(word, [offset + i for i in of_word], [ends[i] for i in of_word]))
+        first += len(word)
     return words
-
-
-def _ends_with_marks(run: str, lowercase: bool) -> list[int]:
-    """Return for each character the end of its span: its position + 1, or the end of the removed accents after it."""
-    ends = list(range(1, len(run) + 1))
-    if lowercase and not run.isascii():
-        for i in range(len(run) - 1, 0, -1):
-            if not fold(run[i]):
-                ends[i - 1] = ends[i]
-    return ends
-
-
-def _fold_with_positions(text: str, positions: list[int]) -> tuple[str, list[int]]:
-    """Return the folded text (see `fold`), and the original position of each of its characters.
-
-    `positions` has the original position of each character of `text`.
-    """
-    folded = fold(text)
-    if folded == text or text.isascii():
-        return folded, positions
-    # The lower case of a character may depend on its context (the final sigma), but the number of characters does not.
-    lower_positions = [i for character, i in zip(text, positions, strict=True) for _ in character.lower()]
-    decomposed = [
-        (part, i)
-        for character, i in zip(text.lower(), lower_positions, strict=True)
-        for part in unicodedata.normalize("NFD", character)
-    ]
-    # NFD sorts consecutive combining characters by their combining class. Most of them are accents and are removed, but
-    # some remain, such as the tone marks of Hangul.
-    ordered: list[tuple[str, int]] = []
-    for _, group in groupby(decomposed, key=lambda pair: unicodedata.combining(pair[0]) > 0):
-        ordered += sorted(group, key=lambda pair: unicodedata.combining(pair[0]))
-    kept = [(character, i) for character, i in ordered if unicodedata.category(character) != "Mn"]
-    return "".join(character for character, _ in kept), [i for _, i in kept]

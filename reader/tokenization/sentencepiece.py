@@ -14,6 +14,7 @@ import hashlib
 import io
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
@@ -28,7 +29,6 @@ from reader.tokenization.vocabulary import (
     SPECIAL_TOKENS,
     UNK,
     Vocabulary,
-    count_characters,
     select_alphabet,
 )
 
@@ -126,7 +126,7 @@ def train_sentencepiece(lines: Iterable[str], size: int, lowercase: bool, han: s
     """
     cut = segmenter(han)
     texts = [text for line in lines for text in _short_lines(split_words(line, lowercase, cut))]
-    counts = count_characters(texts)
+    counts = Counter(character for text in texts for character in text if character != " ")
     if not counts:
         raise InputError("the text for training a vocabulary contains no words")
     coverage = sum(map(counts.__getitem__, select_alphabet(counts, size))) / counts.total()

@@ -60,11 +60,11 @@ class Encoding:
         ids: int32 [n], token IDs.
         starts, ends: int32 [n], the half-open span of each token in the text, as indices of a Python string. Both are
             in ascending order. The spans of two tokens are disjoint, unless they come from the same character, such as
-            the two letters of "ﬁ" in SentencePiece; then both spans contain the character. (Tokens also share accents
-            that folding reorders, which occurs in hardly any text.) A span does not begin or end with white space or
-            with dropped characters. It contains the accents that folding removes from its letters. The span of [UNK] is
-            what it replaces. Only the token "▁", which marks the beginning of a word, and the [UNK] of an empty word
-            (see `Tokenizer.encode_words_batch`) may have an empty span.
+            the two letters of "ﬁ" in SentencePiece; then both spans contain the character. (Tokens of accents that
+            folding keeps but reorders have each other's spans, which occurs in hardly any text.) A span does not begin
+            or end with white space or with dropped characters. It contains the accents that folding removes from its
+            letters. The span of [UNK] is what it replaces. Only the token "▁", which marks the beginning of a word, and
+            the [UNK] of an empty word (see `Tokenizer.encode_words_batch`) may have an empty span.
         word_ids: int32 [n], the index of the word of each token (see `encode` and `encode_words_batch` of Tokenizer).
     """
 

@@ -121,15 +121,6 @@ class Vocabulary(ABC):
         return " ".join(word for word in words if word)
 
 
-def count_characters(texts: Iterable[str]) -> Counter[str]:
-    """Return the number of occurrences of each character except the space."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text)
-    del counts[" "]
-    return counts
-
-
 def select_alphabet(counts: Counter[str], vocab_size: int) -> list[str]:
     """Return the most frequent characters, in descending order of their counts.
 

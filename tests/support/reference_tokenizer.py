@@ -58,14 +58,6 @@ def reference_words(text: str, lowercase: bool, cut_han: str) -> list[list[tuple
         lowered = "".join(c for c, _ in clean).lower()
         positions = [i for c, i in clean for _ in c.lower()]
         parts = [(d, i) for c, i in zip(lowered, positions, strict=True) for d in unicodedata.normalize("NFD", c)]
-        # Canonical ordering, as Unicode defines it: exchange neighbours until none is out of order.
-        k = 1
-        while k < len(parts):
-            if unicodedata.combining(parts[k - 1][0]) > unicodedata.combining(parts[k][0]) > 0:
-                parts[k - 1], parts[k] = parts[k], parts[k - 1]
-                k = max(1, k - 1)
-            else:
-                k += 1
         clean = [(c, i) for c, i in parts if unicodedata.category(c) != "Mn"]
     words: list[list[tuple[str, int]]] = []
     previous = "space"
@@ -103,9 +95,8 @@ def reference(text: str, vocabulary: Vocabulary, cut_han: str = "char") -> list[
         else:
             pieces = greedy_pieces(spelled, vocabulary)
         for token, first, stop in pieces:
-            # Characters that canonical ordering exchanged are in the spans of all their tokens.
-            start = min(i for _, i in word[first:])
-            end = max(with_marks[i] for _, i in word[:stop]) if stop > first else start
+            start = word[first][1]
+            end = with_marks[word[stop - 1][1]] if stop > first else start
             tokens.append((token, start, end, number))
     return tokens
 

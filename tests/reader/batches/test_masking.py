@@ -12,7 +12,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
-from reader.batches.sampler import permute, rank_share, sample_indices, unit_keys
+from reader.batches.sampler import permute, sample_indices, unit_keys
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 
@@ -91,16 +91,6 @@ def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bo
         for name, values in batch.items():
             assert values.dtype == FIELDS[name].dtype
             assert values.ndim == len(FIELDS[name].shape)
-
-
-def test_a_masked_ngram_is_one_slot_if_explicit_and_one_slot_per_token_if_contiguous(corpus: Corpus) -> None:
-    indices, epochs = np.arange(50), np.zeros(50, np.int64)
-    explicit = Feeder(corpus, 32, Masking(True, 0.15, 1)).batch(indices, epochs)
-    contiguous = Feeder(corpus, 32, Masking(False, 0.15, 1)).batch(indices, epochs)
-    # Both mask the same units, so they can be compared in an ablation.
-    assert np.array_equal(explicit["unit_ids"], contiguous["unit_ids"])
-    assert len(explicit["slots"]) == len(explicit["unit_ids"])
-    assert len(contiguous["slots"]) == corpus.unit_tokens[explicit["unit_ids"]].sum() > len(explicit["slots"])
 
 
 def choose(num_units: int, fraction: float, seed: int, epoch: int, index: int, reserve: float = 0) -> np.ndarray:
@@ -183,16 +173,6 @@ def test_samples_beyond_32_bits_are_those_of_their_epoch(consumed: int) -> None:
     assert indices.tolist() == [permute((consumed + i) % size, size, 7, (consumed + i) // size) for i in range(6)]
     assert len(set(indices.tolist())) == 6
     assert indices.min() >= 0
-
-
-def test_rank_shares_cover_the_batch_and_differ_by_at_most_one() -> None:
-    for rows in range(1, 20):
-        for world in range(1, rows + 1):
-            shares = [rank_share(rows, rank, world) for rank in range(world)]
-            assert [row for a, b in shares for row in range(a, b)] == list(range(rows))
-            sizes = [b - a for a, b in shares]
-            assert max(sizes) - min(sizes) <= 1
-            assert min(sizes) >= 1
 
 
 def test_an_error_in_a_worker_thread_is_raised_in_the_caller(corpus: Corpus) -> None:

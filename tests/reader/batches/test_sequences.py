@@ -39,28 +39,19 @@ def filled_feeder_of(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> 
     return feeder
 
 
+@pytest.mark.parametrize("pack_documents", [False, True])
 @pytest.mark.parametrize("max_tokens", [10, 30, 100000])
-def test_pieces_cover_all_units_and_are_as_long_as_possible(corpus: Corpus, max_tokens: int) -> None:
-    starts = starts_of(corpus, max_tokens)
-    assert starts[0] == 0
-    assert starts[-1] == corpus.info.units
-    assert set(corpus.documents) <= set(starts)
+def test_pieces_cover_all_units_and_are_as_long_as_possible(
+    corpus: Corpus, max_tokens: int, pack_documents: bool
+) -> None:
+    starts = starts_of(corpus, max_tokens, pack_documents)
+    # With packed documents, pieces continue into the next document.
+    ends = {0, corpus.info.units} if pack_documents else set(corpus.documents.tolist())
+    assert ends <= set(starts.tolist())
     sizes = corpus.unit_tokens[corpus.units]
-    ends = set(corpus.documents.tolist())
     for a, b in pairwise(starts):
         assert 0 < sizes[a:b].sum() <= max_tokens
         assert b in ends or sizes[a : b + 1].sum() > max_tokens
-
-
-def test_with_packed_documents_pieces_continue_into_the_next_document(corpus: Corpus) -> None:
-    starts, packed = starts_of(corpus, 62), starts_of(corpus, 62, pack_documents=True)
-    tokens = np.add.reduceat(corpus.unit_tokens[corpus.units], packed[:-1])
-    assert packed[-1] == starts[-1] == corpus.info.units
-    assert len(packed) < len(starts)
-    assert tokens.max() <= 62
-    # Except for the last piece, no piece has room for its next unit.
-    following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
-    assert (tokens[:-1] + following > 62).all()
 
 
 class Observed(NamedTuple):

@@ -51,27 +51,14 @@ def test_digests_are_those_of_b2sum(corpus: Corpus) -> None:
     assert corpus.info.digests["units.bin"] == file_digest(path)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_check_names_a_file_of_which_one_bit_changed(copied: Path, name: str) -> None:
-    path = copied / "held_out" / name
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    done = call(main, "check", str(copied / "corpus"), str(copied / "held_out"))
-    assert done.returncode == 2
-    assert done.stdout.startswith(f"{copied / 'corpus'}: 9 files (")
-    assert done.stdout.count("\n") == 1
-    error = f"error: {path}: the content does not match the digest in corpus.json; build the corpus again"
-    assert done.stderr.splitlines()[-1] == error
-
-
 def test_check_names_every_damaged_or_missing_file(copied: Path) -> None:
-    assert call(main, "check", str(copied / "corpus")).returncode == 0
+    assert call(main, "check", str(copied / "corpus")).ok().stdout.startswith(f"{copied / 'corpus'}: 9 files (")
     swap_two_units(copied / "held_out" / "units.bin")
     (copied / "corpus" / "documents.bin").unlink()
     done = call(main, "check", str(copied / "corpus"), str(copied / "held_out"), str(copied / "none"))
     assert done.returncode == 2
-    for text in ("corpus/documents.bin: ", "held_out/units.bin: ", "none: no corpus there"):
+    changed = "the content does not match the digest in corpus.json; build the corpus again"
+    for text in (f"corpus/documents.bin: {changed}", f"held_out/units.bin: {changed}", "none: no corpus there"):
         assert f"{copied / text}" in done.stderr.splitlines()[-1]
 
 

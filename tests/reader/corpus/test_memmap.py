@@ -13,15 +13,6 @@ import pytest
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus, check_corpus
 from reader.errors import InputError
-from tests.reader.corpus.test_units import tokens_of
-
-
-def test_counts_agree_with_the_stream(corpus: Corpus) -> None:
-    assert np.array_equal(corpus.unit_counts, np.bincount(corpus.units, minlength=corpus.num_units))
-    assert corpus.info.ngram_units == (corpus.units >= corpus.info.num_tokens).sum() > 1000
-    assert corpus.units.dtype == np.uint16
-    tokens = np.array(tokens_of(corpus, corpus.units))
-    assert np.array_equal(corpus.token_counts, np.bincount(tokens, minlength=corpus.info.num_tokens))
 
 
 @pytest.mark.parametrize("name", ["units.bin", "documents.bin"])

@@ -43,6 +43,8 @@ def test_documents_contain_the_tokens_of_their_text(built: Path, corpus: Corpus)
     counts = np.bincount(np.concatenate(expected), minlength=corpus.info.num_tokens)
     assert np.array_equal(corpus.token_counts, counts)
     assert corpus.info.documents == len(expected)
+    assert corpus.info.ngram_units == (corpus.units >= corpus.info.num_tokens).sum() > 1000
+    assert np.array_equal(corpus.unit_counts, np.bincount(corpus.units, minlength=corpus.num_units))
 
 
 def test_words_that_are_forgotten_are_cut_as_before(built: Path, corpus: Corpus) -> None:

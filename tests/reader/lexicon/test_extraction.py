@@ -106,7 +106,7 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
     result, _ = count(path, tmp_path / "work", {1: 2, 2: 1}, segmenter="space")
     assert [entry[:2] for entry in entries_of(result.best)] == [(("中国",), 6), (("北京",), 6), (("abc", "大"), 6)]
     path.write_text("\n")
-    with pytest.raises(InputError, match="no text"):
+    with pytest.raises(InputError, match="no words"):
         count(path, tmp_path / "other", {2: 1})
 
 

@@ -50,7 +50,6 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"\n \n", "a.txt: contains no text"),
         ("a.txt", b"good\nbad \xff\n", "a.txt:2: not UTF-8"),
         ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], "a.txt.gz: damaged or cut short"),
         ("a.txt.gz", b"not gzip", "a.txt.gz: damaged or cut short"),
@@ -104,8 +103,8 @@ def test_texts_with_different_documents_have_different_digests(tmp_path: Path) -
     assert len(found) == 7
 
 
-def test_blank_lines_in_a_record_do_not_end_the_document(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \ntwo\n"}) + "\n")
+def test_blank_lines_in_a_record_do_not_end_the_document_and_half_characters_are_dropped(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \n\ud83dtwo\n"}) + "\n")
     assert lines(tmp_path / "a.jsonl") == ["one", "two", ""]
 
 

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import random
 import re
-import signal
-from multiprocessing import Pool
-from pathlib import Path
 
 import jieba
-import pytest
 
-from reader.system.processes import signal_at_parent_death
 from reader.tokenization.basic_tokenizer import segmenter
 
 jieba.setLogLevel(logging.WARNING)
@@ -49,13 +43,3 @@ def test_all_kinds_of_characters_are_segmented_as_by_jieba() -> None:
     assert is_cut_as_by_jieba(runs)
     assert segmenter("jieba")("我来到北京清华大学") == ["我", "来到", "北京", "清华大学"]
     assert segmenter("jieba")("") == []
-
-
-@pytest.mark.needs("HAN_TEXT")
-def test_every_run_of_a_text_is_segmented_as_by_jieba() -> None:
-    text = Path(os.environ["HAN_TEXT"]).read_text(encoding="utf-8")
-    distinct = list(dict.fromkeys(re.findall("[\u4e00-\u9fff]+", text)))
-    # If this process is ended by a time limit, none of the pool's must be left: pytest-xdist would wait for it.
-    with Pool(initializer=signal_at_parent_death, initargs=(signal.SIGKILL,)) as pool:
-        batches = (distinct[i : i + 5000] for i in range(0, len(distinct), 5000))
-        assert all(pool.imap_unordered(is_cut_as_by_jieba, batches))

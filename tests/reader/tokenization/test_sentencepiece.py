@@ -198,13 +198,6 @@ def test_vocabularies_of_different_kind_or_content_have_different_fingerprints(
     assert load_vocabulary(pieces / "spm.model").fingerprint == vocabulary.fingerprint
 
 
-def test_a_vocabulary_is_rejected_with_the_lexicon_of_another_kind(
-    built: Path, vocabulary: SentencePieceVocabulary
-) -> None:
-    with pytest.raises(InputError, match=r"lexicon\.tsv: was made with another vocabulary"):
-        Lexicon.load(built / "lexicon.tsv", vocabulary)
-
-
 @pytest.mark.parametrize(("tokenizer", "name"), [("sentencepiece", "v.txt"), ("wordpiece", "v.model")])
 def test_an_output_name_of_another_kind_is_rejected(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
     arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(tmp_path / name)]
