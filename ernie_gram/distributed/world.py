@@ -21,6 +21,7 @@ from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.run.heartbeat import beat
+from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 
@@ -63,7 +64,7 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
         beat(f"waits for all processes at {os.environ['PADDLE_MASTER']}")
         # fleet has to be initialised before static mode is switched on.
         with quiet():
-            _check_size()
+            _meet()
             if not use_gpu:
                 os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
                 _connect_first_group()
@@ -73,14 +74,21 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
     return World(RANK, WORLD_SIZE, place)
 
 
-def _check_size() -> None:
-    """Raise InputError unless rank 0 knows of as many processes: the groups would wait for ever, or fail elsewhere."""
+def _meet() -> None:
+    """Wait for all processes; raise InputError if not all come, or if their machines differ about their number.
+
+    Otherwise groups of processes would wait for ever, or fail with a message about their addresses.
+    """
     from ernie_gram.paddle_private import first_store
 
-    store = first_store()
-    if RANK == 0:
-        store.set(_SIZE_KEY, str(WORLD_SIZE))
-    expected = int(store.get(_SIZE_KEY))
+    try:
+        store = first_store()
+        if RANK == 0:
+            store.set(_SIZE_KEY, str(WORLD_SIZE))
+        expected = int(store.get(_SIZE_KEY))
+    except (RuntimeError, OSError, SystemError) as error:
+        message = f"not all {WORLD_SIZE} processes have met at {os.environ['PADDLE_MASTER']}"
+        raise SystemRefusedError(f"{message}; were all machines started, with the same --master? ({error})") from error
     message = f"{WORLD_SIZE} processes by this machine, {expected} by that of rank 0; NPROC and --nnodes must agree"
     require(expected == WORLD_SIZE, "NPROC", message)
 

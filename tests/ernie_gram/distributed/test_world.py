@@ -97,7 +97,19 @@ def test_machines_with_different_numbers_of_processes_are_refused(monkeypatch: p
     for rank, size in ((0, 2), (1, 2)):
         monkeypatch.setattr(world, "RANK", rank)
         monkeypatch.setattr(world, "WORLD_SIZE", size)
-        world._check_size()
+        world._meet()
     monkeypatch.setattr(world, "WORLD_SIZE", 4)
     with pytest.raises(InputError, match=r"^NPROC: 4 processes .* 2 "):
-        world._check_size()
+        world._meet()
+
+
+def test_processes_that_do_not_all_come_end_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paddle 3.3.1 raises this after a quarter of an hour."""
+
+    def wait() -> None:
+        raise SystemError("(Fatal) _timeout:900 elapsed:901 (elapsed > _timeout)=1")
+
+    monkeypatch.setattr(paddle_private, "first_store", wait)
+    monkeypatch.setenv("PADDLE_MASTER", "node7:4567")
+    with pytest.raises(InputError, match=r"node7:4567.*--master"):
+        world._meet()
