@@ -209,8 +209,10 @@ def _check_master(master: str, is_here: bool) -> None:
         except OSError as error:
             raise InputError(f"no address is known for {host}") from error
         try:
-            if is_here:
-                socket.create_server(("", int(port))).close()
+            with socket.socket() as server:
+                # As Paddle. It must not listen: a rank of another machine would connect to it.
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                server.bind(("", int(port) if is_here else 0))
         except OSError as error:
             kind = InUseError if error.errno == errno.EADDRINUSE else InputError
             raise kind(f"the port cannot be used ({os.strerror(error.errno or 0)}); choose another one") from error
