@@ -7,6 +7,7 @@ than watch.py does. Paddle is imported only to count the GPUs of its package for
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shlex
@@ -76,7 +77,7 @@ def processes_of_job() -> Processes:
     if master is None:
         master, machines, machine = _machines_of_slurm(here)
     if master:
-        _check_master(master)
+        _check_master(master, machine == 0)
     return Processes(here, here * machines, here * machine, master, here > 1 or bool(master))
 
 
@@ -94,13 +95,15 @@ def start_ranks(script: str, arguments: Sequence[str], processes: Processes) -> 
         except InUseError as error:
             raise InUseError(f"{error}; set LOG_DIR to another folder") from error
     here, size, first = processes.here, processes.size, processes.rank
+    if master := processes.master:
+        write_or_drop(sys.stdout, f"ranks    {here} of {size}, from rank {first}; all meet at {master}\n")
     has_gpus = here <= visible_gpus()
     # Processes meet at the master; of these names, Paddle takes only how many there are, and on how many machines.
     names = [f"machine_{rank // here}:{rank}" for rank in range(size)]
     environment = environment_of_ranks() | {
         FOLDER: str(folder.absolute()),
         "ERNIE_GRAM_LAUNCHER": str(os.getpid()),
-        "PADDLE_MASTER": processes.master or f"127.0.0.1:{free_port()}",
+        "PADDLE_MASTER": master or f"127.0.0.1:{free_port()}",
         "PADDLE_TRAINERS_NUM": str(size),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(names),
         "PADDLE_LOCAL_SIZE": str(here),
@@ -192,8 +195,11 @@ def _machines_of_slurm(here: int) -> tuple[str, int, int]:
     return f"{hosts.split()[0]}:{port}", tasks, int(slurm["PROCID"])
 
 
-def _check_master(master: str) -> None:
-    """Raise InputError unless a text is HOST:PORT, and an address of HOST is known."""
+def _check_master(master: str, is_here: bool) -> None:
+    """Raise InputError unless a text is HOST:PORT, and an address of HOST is known.
+
+    If HOST is here, raise InUseError if another process has the port; Paddle would abort without a reason.
+    """
     host, colon, port = master.rpartition(":")
     with located(f"LAUNCH_ARGS: --master {master}"):
         if not (colon and port.isdecimal() and 0 < int(port) < 1 << 16):
@@ -202,6 +208,14 @@ def _check_master(master: str) -> None:
             socket.getaddrinfo(host, None, socket.AF_INET)
         except OSError as error:
             raise InputError(f"no address is known for {host}") from error
+        try:
+            with socket.socket() as server:
+                # As Paddle. It must not listen: a rank of another machine would connect to it.
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                server.bind(("", int(port) if is_here else 0))
+        except OSError as error:
+            kind = InUseError if error.errno == errno.EADDRINUSE else InputError
+            raise kind(f"the port cannot be used ({os.strerror(error.errno or 0)}); choose another one") from error
 
 
 def _log_folder(processes: Processes) -> Path:

@@ -19,6 +19,9 @@ from reader.errors import last_error_in, print_error
 POLL_SECONDS = 0.5
 # From the first failure to the report: other ranks fail because of it, and may be seen earlier.
 SETTLE_SECONDS = 2.0
+# From the first rank that ends after a signal to the report: the others end after the same step, and rank 0 may write a
+# checkpoint of gigabytes.
+SAVE_SECONDS = 600.0
 # From SIGTERM to SIGKILL for the ranks that are left after a failure: time to finish a checkpoint.
 KILL_SECONDS = 20.0
 # From a second signal to the launcher to SIGKILL.
@@ -133,9 +136,8 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
             time.sleep(1)
             return _end(ranks, HANG_STATUS, 0, show)
         failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
-        if failed and report_at == inf:
-            # If a signal has ended ranks, all ranks end at the same step, so the others follow.
-            report_at = now + (KILL_SECONDS if {*failed} <= {*ENDED_BY_SIGNAL} else SETTLE_SECONDS)
+        if failed:
+            report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= {*ENDED_BY_SIGNAL} else SETTLE_SECONDS))
         if now >= kill_at:
             return _end(ranks, 128 + signals[-1], 0, show)
         if now >= report_at:

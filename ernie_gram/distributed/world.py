@@ -15,10 +15,13 @@ import signal
 import socket
 import sys
 
+from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import World as World
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
+from ernie_gram.run.heartbeat import beat
+from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 
@@ -29,7 +32,7 @@ _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 
 # The store of the second group. It is needed as long as the process runs.
 _second_store: object = None
-_PORT_KEY = "port of the second store"
+_SIZE_KEY, _PORT_KEY = "number of processes", "port of the second store"
 STORE_SECONDS = 900  # Paddle's own limit for its first store
 
 prepare_environment()
@@ -58,8 +61,10 @@ def start_world(device: str, precision: str = "float32") -> World:
     if WORLD_SIZE > 1:
         from paddle.distributed import fleet
 
+        beat(f"waits for all processes at {os.environ['PADDLE_MASTER']}")
         # fleet has to be initialised before static mode is switched on.
         with quiet():
+            _meet()
             if not use_gpu:
                 os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
                 _connect_first_group()
@@ -67,6 +72,25 @@ def start_world(device: str, precision: str = "float32") -> World:
             fleet.init(is_collective=True, log_level="ERROR")
     paddle.enable_static()
     return World(RANK, WORLD_SIZE, place)
+
+
+def _meet() -> None:
+    """Wait for all processes; raise InputError if not all come, or if their machines differ about their number.
+
+    Otherwise groups of processes would wait for ever, or fail with a message about their addresses.
+    """
+    from ernie_gram.paddle_private import first_store
+
+    try:
+        store = first_store()
+        if RANK == 0:
+            store.set(_SIZE_KEY, str(WORLD_SIZE))
+        expected = int(store.get(_SIZE_KEY))
+    except (RuntimeError, OSError, SystemError) as error:
+        message = f"not all {WORLD_SIZE} processes have met at {os.environ['PADDLE_MASTER']}"
+        raise SystemRefusedError(f"{message}; were all machines started, with the same --master? ({error})") from error
+    message = f"{WORLD_SIZE} processes by this machine, {expected} by that of rank 0; NPROC and --nnodes must agree"
+    require(expected == WORLD_SIZE, "NPROC", message)
 
 
 def _connect_first_group() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ernie_gram.run.heartbeat import heartbeat_file, read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, assert_one_line_error, shell
+from tests.support.commands import ROOT, assert_one_line_error, shell, wait_for
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -68,6 +70,31 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
     # The command, which is the launcher too, and its processes.
     assert len((tmp_path / "starts.txt").read_text().splitlines()) == 1 + 2
+
+
+def test_a_machine_whose_others_do_not_come_says_where_it_waits(built: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log" / "machine_1"
+    master = "127.0.0.1:9"  # nobody listens there
+    variables = {
+        "LAUNCH_ARGS": f"--master {master} --nnodes 2 --rank 1",
+        "NPROC": "1",
+        "LOG_DIR": str(tmp_path / "log"),
+    }
+    command = [sys.executable, "-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml"]
+    process = subprocess.Popen(
+        [*command, *options(built, tmp_path / "run")], cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE
+    )
+    try:
+        assert wait_for(lambda: (beat := read_beat(heartbeat_file(log, 1))) and beat.activity.startswith("waits for"))
+        beat = read_beat(heartbeat_file(log, 1))
+        assert beat
+        assert beat.activity == f"waits for all processes at {master}"
+        process.terminate()
+        shown = process.communicate(timeout=60)[0].decode()
+    finally:
+        process.kill()
+    assert shown == f"ranks    1 of 2, from rank 1; all meet at {master}\n"
+    assert process.returncode == 143
 
 
 SRUN = """#!/bin/bash

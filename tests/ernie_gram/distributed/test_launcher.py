@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 
 from ernie_gram.distributed import launcher
 from ernie_gram.distributed.launcher import LAUNCHER_LOCK, Processes, processes_of_job
-from reader.errors import InputError
+from reader.errors import InputError, InUseError
 from reader.system.lock_files import LOCK_FILE, lock_file
 from reader.system.processes import available_cores
 from tests.support.commands import ROOT, Done, call, python, two_ranks, wait_for
@@ -35,8 +36,8 @@ def _no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             Processes(2, 8, 6, "127.0.0.1:7"),
         ),
         (
-            {"NPROC": "1", "LAUNCH_ARGS": "--nnodes 2 --rank 0 --master localhost:7"},
-            Processes(1, 2, 0, "localhost:7"),
+            {"NPROC": "1", "LAUNCH_ARGS": "--nnodes 2 --rank 1 --master localhost:7"},
+            Processes(1, 2, 1, "localhost:7"),
         ),
     ],
 )
@@ -96,6 +97,21 @@ def test_wrong_launch_arguments_are_named(given: str, names: str, monkeypatch: p
     with pytest.raises(InputError, match=r"^LAUNCH_ARGS: ") as error:
         processes_of_job()
     assert names in str(error.value)
+
+
+def test_a_port_of_another_process_is_refused_where_rank_0_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paddle would abort the process."""
+    with socket.create_server(("", 0)) as server:
+        master = f"localhost:{server.getsockname()[1]}"
+        environment = {"LAUNCH_ARGS": f"--master {master} --nnodes 2 --rank 0", "NPROC": "1"}
+        monkeypatch.setattr(os, "environ", environment)
+        with pytest.raises(InUseError, match=f"^LAUNCH_ARGS: --master {master}: "):
+            processes_of_job()
+        # The second machine connects to it.
+        environment["LAUNCH_ARGS"] = f"--master {master} --nnodes 2 --rank 1"
+        assert processes_of_job().master == master
+    environment["LAUNCH_ARGS"] = f"--master {master} --nnodes 2 --rank 0"
+    assert processes_of_job() == Processes(1, 2, 0, master)
 
 
 def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

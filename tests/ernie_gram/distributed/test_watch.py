@@ -155,6 +155,20 @@ def test_a_signal_is_passed_on_once(start: Callable[..., list[Rank]], signals: l
     assert all(rank.log.read_text().count("signal\n") == 1 for rank in ranks)
 
 
+def test_a_signal_to_another_rank_or_machine_leaves_time_to_save(start: Callable[..., list[Rank]]) -> None:
+    """Rank 0 writes the checkpoint, which takes longer than the time of ranks that are left after a failure."""
+    ranks = start("sleep 2; echo saved; exit 143", "exit 143")
+    assert run(ranks)[0] == 143
+    assert ranks[0].log.read_text().endswith("saved\n")
+
+
+def test_a_failure_after_a_signal_ends_the_job(start: Callable[..., list[Rank]]) -> None:
+    ranks = start("exit 143", "sleep 0.5; echo 'error: no corpus'; exit 2", "trap '' TERM; sleep 60")
+    status, (line,) = run(ranks)
+    assert status == 2
+    assert line.startswith(f"rank 1 (process {ranks[1].process.pid}) ended with status 2: error: no corpus")
+
+
 def test_a_second_signal_kills_the_ranks(start: Callable[..., list[Rank]]) -> None:
     ranks = start("trap '' TERM; sleep 60", "trap '' TERM; sleep 60")
     time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""What is set before Paddle loads: the processor, and SIGTERM."""
+"""What is set before Paddle loads: the processor, and SIGTERM; and how many processes meet."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import signal
 
 import pytest
 
+from ernie_gram import paddle_private
+from ernie_gram.distributed import world
 from ernie_gram.distributed.processor import onednn_kernels, processor_settings
+from reader.errors import InputError
 from tests.support.commands import python
 
 INTEL = """processor\t: 0
@@ -78,3 +81,35 @@ def test_a_sigterm_while_paddle_loads_takes_effect_afterwards() -> None:
     """
     done = python("-c", code)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "loaded\n")
+
+
+class Store(dict[str, str]):
+    """The store in which processes find each other."""
+
+    def set(self, key: str, value: str) -> None:
+        self[key] = value
+
+
+def test_machines_with_different_numbers_of_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise some ranks would wait for ever, and in others gloo would fail with a message about addresses."""
+    store = Store()
+    monkeypatch.setattr(paddle_private, "first_store", lambda: store)
+    for rank, size in ((0, 2), (1, 2)):
+        monkeypatch.setattr(world, "RANK", rank)
+        monkeypatch.setattr(world, "WORLD_SIZE", size)
+        world._meet()
+    monkeypatch.setattr(world, "WORLD_SIZE", 4)
+    with pytest.raises(InputError, match=r"^NPROC: 4 processes .* 2 "):
+        world._meet()
+
+
+def test_processes_that_do_not_all_come_end_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paddle 3.3.1 raises this after a quarter of an hour."""
+
+    def wait() -> None:
+        raise SystemError("(Fatal) _timeout:900 elapsed:901 (elapsed > _timeout)=1")
+
+    monkeypatch.setattr(paddle_private, "first_store", wait)
+    monkeypatch.setenv("PADDLE_MASTER", "node7:4567")
+    with pytest.raises(InputError, match=r"node7:4567.*--master"):
+        world._meet()
