@@ -41,9 +41,6 @@ TOPICS = {
         "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
         "infer": ("ernie_gram.infer", "write the vectors of texts with an exported pre-trained model"),
     },
-    "This machine": {
-        "demo": ("ernie_gram.demo", "run the steps from text to predictions once, in minutes"),
-    },
 }
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
 # This module has several commands: its first argument is the name of the command.
