@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from ernie_gram.config.checks import check_counts, require
+from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import ModelRecord
@@ -63,7 +64,7 @@ class Model:
 
     head: Arrays | None = None
     _layer: ModelLayer | None = None
-    _forward: Any = None  # a Forward, or an ExportedProgram
+    _forward: Any = None  # a Forward
 
     def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
         """Wrap the record of a model; to read a folder, use `load`."""
@@ -333,9 +334,13 @@ class ExportedModel(Model):
         return super().outputs(texts, names)
 
     def prepare(self, *names: str) -> None:
-        from ernie_gram.inference.exported_program import ExportedProgram
+        import_paddle()
+        from ernie_gram.inference.exported_program import exported_forward
 
-        self._forward = self._forward or ExportedProgram(self.folder, self._description, precision=self._precision)
+        if self._forward is None:
+            self._forward = exported_forward(self.folder, self._description, current_place(), self._precision)
+        if names:
+            self._forward.prepare(names)
 
     @property
     def layer(self) -> ModelLayer:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.api import ExportedModel
-from ernie_gram.distributed.device import check_device
+from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import ENCODER, FILL_MASK, PRECISIONS, Description, load_description
 from ernie_gram.inference.requests import (
@@ -125,10 +125,10 @@ def main() -> None:
     arguments = parse_arguments()
     description = load_description(arguments.model)
     check_outputs(description, arguments)
-    check_device("auto", arguments.precision, precision_key="--precision")
     model = ExportedModel(arguments.model, description, arguments.precision)
     load_paddle()
-    model.prepare()
+    use_device(check_device("auto", arguments.precision, precision_key="--precision"))
+    model.prepare(arguments.vector)
     answers = Answers(
         read_lines(arguments.input),
         json_request if arguments.layout == "json" else pair_request,
