@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import paddle
 
+from ernie_gram.distributed.device import current_place
 from ernie_gram.graph import static_mode
-from ernie_gram.inference.description import PROGRAM, Description
+from ernie_gram.inference.description import PROGRAM, Description, load_description
 from ernie_gram.inference.forward import Forward
 from ernie_gram.inference.outputs import build_outputs
 from ernie_gram.paddle_private import Place
@@ -25,23 +26,25 @@ from reader.errors import InputError
 
 def exported_forward(
     folder: Path,
-    description: Description,
-    place: Place,
+    description: Description | None = None,
+    place: Place | None = None,
     precision: str = "float32",
     build: Callable[..., Program] = build_outputs,
 ) -> Forward:
     """Return the forward program of a folder that `export.export_program` wrote.
 
     Args:
-        description: the result of `load_description` for this folder.
+        description: the result of `load_description` for this folder, if the caller has it already.
+        place: None for the device of this process.
         precision: of matrix products.
         build: builds a program as `build_outputs` does.
 
-    Raises InputError if this version of Paddle cannot load the program; at the first use, if this device does not have
+    Raises InputError as `load_description`, and if this version of Paddle cannot load the program; at the first use, if this device does not have
     the precision.
     """
+    description = description or load_description(folder)
     built = partial(build, description.network, precision=precision)
-    return Forward(built, exported_parameters(folder, description), str(folder), place)
+    return Forward(built, exported_parameters(folder, description), str(folder), place or current_place())
 
 
 def exported_parameters(folder: Path, description: Description) -> Arrays:
