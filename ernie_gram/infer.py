@@ -26,12 +26,7 @@ from ernie_gram.api import ExportedModel
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import ENCODER, FILL_MASK, PRECISIONS, Description, load_description
-from ernie_gram.inference.requests import (
-    Answers,
-    json_request,
-    pair_request,
-    read_lines,
-)
+from ernie_gram.inference.requests import Answers, json_request, pair_request, read_lines
 from ernie_gram.inference.texts import VECTORS
 from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.build_options import parse_positive
@@ -39,6 +34,9 @@ from reader.errors import InputError, OneLineParser, first_line
 from reader.system.atomic_files import atomic_file
 from reader.system.console import above_bars
 from reader.system.output_files import add_output_file, check_output_path
+
+# Texts are sorted by length within this number of batches, so that a batch has little padding.
+BATCHES_PER_WINDOW = 16
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -129,13 +127,13 @@ def main() -> None:
     load_paddle()
     use_device(check_device("auto", arguments.precision, precision_key="--precision"))
     model.prepare(arguments.vector)
+    size = arguments.batch_size
     answers = Answers(
         read_lines(arguments.input),
         json_request if arguments.layout == "json" else pair_request,
         lambda texts: model.encode_parts(texts, arguments.truncate),
-        lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
-        arguments.batch_size,
-        sorts=True,
+        lambda window: [found[arguments.vector] for found in model.answers(window, [arguments.vector], size)],
+        1 if size == 1 else BATCHES_PER_WINDOW * size,
     )
     if arguments.output is not None:
         write_vectors(answers, arguments.output)

@@ -39,8 +39,8 @@ def exported_forward(
         precision: of matrix products.
         build: builds a program as `build_outputs` does.
 
-    Raises InputError as `load_description`, and if this version of Paddle cannot load the program; at the first use, if this device does not have
-    the precision.
+    Raises InputError as `load_description`, and if this version of Paddle cannot load the program; at the first use, if
+    this device does not have the precision.
     """
     description = description or load_description(folder)
     built = partial(build, description.network, precision=precision)

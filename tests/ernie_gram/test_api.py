@@ -146,12 +146,12 @@ def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Pat
     assert isinstance(filler, ExportedModel)
     for one, other in zip(loaded.fill_mask(text)[0], filler.fill_mask(text)[0], strict=True):
         assert (one.unit, one.probability) == (other.unit, pytest.approx(other.probability, abs=1e-6))
-    (one,), (other,) = (model.encode(["ba bi"]) for model in (loaded, encoder))
-    np.testing.assert_allclose(one.hidden, other.hidden, atol=1e-6)
+    (one,), *others = (model.encode(["ba bi"]) for model in (loaded, filler, encoder))
+    for (other,) in others:
+        np.testing.assert_allclose(one.hidden, other.hidden, atol=1e-6)
     for refused in (
         lambda: filler.layer,
         lambda: filler.save(tmp_path / "new"),
-        lambda: filler.encode(["ba"]),
         lambda: encoder.attention("ba"),
         lambda: encoder.fill_mask(text),
     ):
