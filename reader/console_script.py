@@ -22,7 +22,6 @@ TOPICS = {
     "Pre-training": {
         "pretrain": ("ernie_gram.pretrain", "pre-train a model, in NPROC processes"),
         "preflight": ("ernie_gram.preflight", "predict memory and time of a pre-training"),
-        "plot": ("ernie_gram.plot", "plot the curves of runs"),
         "report": ("ernie_gram.report", "write a page on runs and experiments: curves, tables, filled masks"),
         "count-baselines": ("ernie_gram.pretraining.count_baselines", "perplexities of predictors that only count"),
         "fill-mask": ("ernie_gram.fill_mask", "print the most probable units for [MASK]"),
