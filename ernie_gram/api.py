@@ -163,7 +163,8 @@ class Model:
     def check_heads(self) -> None:
         """Raise InputError if the model cannot fill masks."""
         if not self.has_heads:
-            raise InputError(f"{self.folder}: the model has no prediction heads; choose another model")
+            advice = f"choose another model, or export it with --outputs {FILL_MASK}"
+            raise InputError(f"{self.folder}: has no prediction heads; {advice}")
 
     def prepare(self, *names: str) -> Forward:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""

@@ -38,7 +38,7 @@ TOPICS = {
         "convert": ("ernie_gram.convert", "convert a pre-trained model to another format"),
         "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),
         "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
-        "infer": ("ernie_gram.infer", "write the vectors of texts with an exported pre-trained model"),
+        "infer": ("ernie_gram.infer", "write the vectors of texts"),
     },
 }
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
