@@ -34,7 +34,7 @@ TEXTS ?=
 install: $(READY)
 
 demo: $(READY)
-	$(BIN)/python -m ernie_gram.demo $(DEMO)
+	$(BIN)/python -m tests.support.ten_minutes $(DEMO)
 
 test: $(READY) $(SPARK)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 --dist worksteal

@@ -22,8 +22,8 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import (
     DESCRIPTION,
-    ENCODER,
     FILL_MASK,
+    KINDS,
     PRECISIONS,
     PROBABILITIES,
     Description,
@@ -46,6 +46,7 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.eager import ModelLayer
+    from ernie_gram.inference.forward import Forward
 
 
 class Model:
@@ -63,7 +64,7 @@ class Model:
 
     head: Arrays | None = None
     _layer: ModelLayer | None = None
-    _forward: Any = None  # a Forward, or an ExportedProgram
+    _forward: Forward | None = None
 
     def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
         """Wrap the record of a model; to read a folder, use `load`."""
@@ -162,29 +163,27 @@ class Model:
     def check_heads(self) -> None:
         """Raise InputError if the model cannot fill masks."""
         if not self.has_heads:
-            raise InputError(f"{self.folder}: the model has no prediction heads; choose another model")
+            advice = f"choose another model, or export it with --outputs {FILL_MASK}"
+            raise InputError(f"{self.folder}: has no prediction heads; {advice}")
 
-    def prepare(self, *names: str) -> None:
-        """Load Paddle, and the network for outputs of these names, now instead of at the first use."""
+    def prepare(self, *names: str) -> Forward:
+        """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""
         import_paddle()
-        from ernie_gram.inference.outputs import forward_of
-
-        self._forward = self._forward or forward_of(self._record, self._layer, self._precision)
+        self._forward = self._forward or self._new_forward()
         if names:
             self._forward.prepare(names)
+        return self._forward
 
-    def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
-        self.prepare(*names)
-        found: dict[str, Float32s] = self._forward.run(batch, names, seed)
-        return found
+    def _new_forward(self) -> Forward:
+        from ernie_gram.inference.outputs import forward_of
+
+        return forward_of(self._record, self._layer, self._precision)
 
     @overload
-    def encode(
-        self, texts: Iterable[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False
-    ) -> list[Vectors]: ...
+    def encode(self, texts: Iterable[Text], batch_size: int = ..., truncate: bool = ...) -> list[Vectors]: ...
     @overload
     def encode(
-        self, texts: Iterable[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False, *, vectors: str
+        self, texts: Iterable[Text], batch_size: int = ..., truncate: bool = ..., *, vectors: str
     ) -> Float32s: ...
     def encode(
         self,
@@ -209,21 +208,27 @@ class Model:
         require(vectors is None or vectors in known, "vectors", f"{vectors!r}: the model has {', '.join(known)}")
         encoded = self._encoded(texts, truncate, may_be_none=vectors is None)
         names = [vectors] if vectors else ["hidden", "pooled"] if self.has_pooler else ["hidden"]
-        found: dict[int, Any] = {}
+        found = self.answers(encoded, names, batch_size)
+        if vectors:
+            return np.stack([each[vectors] for each in found])
+        return [
+            Vectors(self._tokens(text), text.offsets, text.sentence_ids, each["hidden"], each.get("pooled"))
+            for text, each in zip(encoded, found, strict=True)
+        ]
+
+    def answers(self, texts: Sequence[EncodedText], names: Sequence[str], batch_size: int) -> list[dict[str, Float32s]]:
+        """Return outputs of each of some encoded texts by name: "hidden" [n, H]; "cls", "mean", "pooled" [H]."""
+        found: dict[int, dict[str, Float32s]] = {}
         # Sorted by length, so that a batch has little padding.
-        order = np.argsort([len(text) for text in encoded], kind="stable").tolist()
+        order = np.argsort([len(text) for text in texts], kind="stable").tolist()
         for first in range(0, len(order), batch_size):
             rows = order[first : first + batch_size]
-            outputs = self.outputs([encoded[row] for row in rows], names)
+            outputs = self.outputs([texts[row] for row in rows], names)
             for i, row in enumerate(rows):
-                if vectors:
-                    found[row] = outputs[vectors][i]
-                    continue
-                text, pooled = encoded[row], outputs["pooled"][i] if self.has_pooler else None
-                hidden = outputs["hidden"][i, : len(text)].copy()
-                found[row] = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
-        ordered = [found[row] for row in range(len(encoded))]
-        return np.stack(ordered) if vectors else ordered
+                found[row] = {name: values[i] for name, values in outputs.items()}
+                if "hidden" in names:
+                    found[row]["hidden"] = found[row]["hidden"][: len(texts[row])].copy()
+        return [found[row] for row in range(len(texts))]
 
     def attention(self, text: Text, truncate: bool = False) -> TextAttention:
         """Return the attention weights of every layer and head for a text, or for a pair of texts, without dropout.
@@ -245,7 +250,7 @@ class Model:
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
         """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H]; "cls", "mean", "pooled" [B, H]."""
-        return self._run(self._batch(texts), names)
+        return self.prepare(*names).run(self._batch(texts), names)
 
     def batch(self, texts: Sequence[Text], truncate: bool = False) -> Batch:
         """Return the inputs of `layer` in order, all int64: `input_ids` [B, L], `lengths` [B], `sentence_ids` [B, L].
@@ -299,12 +304,12 @@ class Model:
 
     def probabilities(self, batch: Batch, draws: int = DRAWS) -> Float32s:
         """Return the probability of every class in every slot of the field `slots`, float32 [M, C]."""
-        self.prepare()
+        forward = self.prepare(PROBABILITIES)
         from ernie_gram.graph import unchanged_random_state
 
         draws = draws if self.has_generator else 1
         with unchanged_random_state():
-            drawn = (self._run(batch, [PROBABILITIES], seed)[PROBABILITIES] for seed in range(draws))
+            drawn = (forward.run(batch, [PROBABILITIES], seed)[PROBABILITIES] for seed in range(draws))
             return reduce(np.add, drawn) / np.float32(draws)
 
 
@@ -314,28 +319,21 @@ class ExportedModel(Model):
     def __init__(self, folder: Path, description: Description, precision: str = "float32") -> None:
         self._description, self._shape, self._precision = description, "exported program", precision
         outputs, task, text = description.outputs, description.task, description.text
-        if outputs not in (ENCODER, FILL_MASK):
+        if outputs not in KINDS:
             raise InputError(f"{folder}: has {outputs} outputs, not those of a model; give it to `ernie-gram predict`")
         self.folder, self.notes = folder, ()
         self._lexicon = Lexicon.load(folder / LEXICON) if task.get("has_ngrams") else None
-        self.texts = TextEncoder(
-            load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
-        )
+        vocabulary = load_vocabulary(folder / text.vocabulary, text.lowercase)
+        self.texts = TextEncoder(vocabulary, text.segmenter, text.max_tokens)
         self.tokenizer = self.texts.tokenizer
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
         self.has_sentence_types = task.get("has_sentence_types", True)  # not in earlier versions
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
 
-    def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
-        """Return outputs as Model does."""
-        if self.has_heads:
-            raise InputError(f"{self.folder}: has {FILL_MASK} outputs; export the model with {ENCODER} outputs")
-        return super().outputs(texts, names)
+    def _new_forward(self) -> Forward:
+        from ernie_gram.inference.exported_program import exported_forward
 
-    def prepare(self, *names: str) -> None:
-        from ernie_gram.inference.exported_program import ExportedProgram
-
-        self._forward = self._forward or ExportedProgram(self.folder, self._description, precision=self._precision)
+        return exported_forward(self.folder, self._description, precision=self._precision)
 
     @property
     def layer(self) -> ModelLayer:

@@ -19,7 +19,7 @@ from pathlib import Path
 from ernie_gram.formats import ours
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
+from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from reader.errors import OneLineParser, counted, first_line
 from reader.system.output_files import claimed_new_folder
 
@@ -42,21 +42,11 @@ def summary(model: ModelRecord) -> str:
     return "; ".join(parts)
 
 
-def formats_list() -> str:
-    """Return the names of the formats, one per line, each with the files by which it is recognised."""
-    return "\n".join(
-        f"{each.name:17}{each.looks_for}{'' if each.name in WRITTEN_NAMES else ' (is read, not written)'}"
-        for each in FORMATS
-    )
-
-
 def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=first_line(__doc__))
-    parser.add_argument(
-        "source", type=Path, nargs="?", metavar="SRC", help="a run's folder, a step_N or a model folder"
-    )
-    parser.add_argument("target", type=Path, nargs="?", metavar="DST", help="the folder to write; it must not exist")
+    parser.add_argument("source", type=Path, metavar="SRC", help="a run's folder, a step_N or a model folder")
+    parser.add_argument("target", type=Path, metavar="DST", help="the folder to write; it must not exist")
     parser.add_argument(
         "--to",
         choices=WRITTEN_NAMES,
@@ -67,13 +57,7 @@ def main() -> None:
     parser.add_argument(
         "--accept_loss", action="store_true", help="write what the format can hold, and list what is lost"
     )
-    parser.add_argument("--list", action="store_true", help="list the formats and exit")
     arguments = parser.parse_args()
-    if arguments.list:
-        print(formats_list())
-        return
-    if arguments.source is None or arguments.target is None:
-        parser.error("expected two folders, SRC and DST")
     with claimed_new_folder(arguments.target):
         convert(arguments)
 

@@ -18,10 +18,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from ernie_gram.api import ExportedModel, Model
+from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.description import FILL_MASK, PRECISIONS, PROBABILITIES
+from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
 from ernie_gram.inference.requests import Answers, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
@@ -78,11 +78,6 @@ def main() -> None:
     model = Model.load(arguments.model, arguments.precision)
     for note in model.notes:
         print_note(f"{model.folder}: {note}")
-    if isinstance(model, ExportedModel) and not model.has_heads:
-        raise InputError(
-            f"{model.folder}: was exported without prediction heads; export the original model with "
-            f"`ernie-gram export-inference MODEL DST --outputs {FILL_MASK}`"
-        )
     model.check_heads()
     if arguments.ngrams and not model.has_ngrams:
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")

@@ -1,10 +1,11 @@
-"""Answer texts, or pairs of texts, with the vectors of an exported encoder: one JSON object per line.
+"""Answer texts, or pairs of texts, with the vectors of a model: one JSON object per line.
 
     ernie-gram infer MODEL --input texts.txt
     ernie-gram infer MODEL --output vectors.npz < texts.txt
 
-MODEL is a folder that `ernie-gram export-inference` wrote. A line may be a pair of texts, with a tab between. Invalid
-lines are named on standard error; the valid ones are answered in order, and the exit status is then 2.
+MODEL is a folder that `ernie-gram export-inference` wrote, or another model folder. A line may be a pair of texts, with
+a tab between. Invalid lines are named on standard error; the valid ones are answered in order, and the exit status is
+then 2.
 """
 
 from __future__ import annotations
@@ -22,29 +23,28 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.api import ExportedModel
-from ernie_gram.distributed.device import check_device
+from ernie_gram.api import Model
+from ernie_gram.config.checks import require
+from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.description import ENCODER, FILL_MASK, PRECISIONS, Description, load_description
-from ernie_gram.inference.requests import (
-    Answers,
-    json_request,
-    pair_request,
-    read_lines,
-)
+from ernie_gram.inference.description import PRECISIONS
+from ernie_gram.inference.requests import Answers, json_request, pair_request, read_lines
 from ernie_gram.inference.texts import VECTORS
 from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, first_line
+from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.system.atomic_files import atomic_file
 from reader.system.console import above_bars
 from reader.system.output_files import add_output_file, check_output_path
+
+# Texts are sorted by length within this number of batches, so that a batch has little padding.
+BATCHES_PER_WINDOW = 16
 
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(description=first_line(__doc__))
-    parser.add_argument("model", type=Path, metavar="MODEL", help="folder that `ernie-gram export-inference` wrote")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="exported model, or another model folder")
     parser.add_argument(
         "--input",
         type=Path,
@@ -91,15 +91,6 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def check_outputs(description: Description, arguments: argparse.Namespace) -> None:
-    """Raise InputError unless the exported model has the vectors that are asked for."""
-    if description.outputs != ENCODER:
-        command = "fill-mask" if description.outputs == FILL_MASK else "predict"
-        raise InputError(f"{arguments.model}: has {description.outputs} outputs; use ernie-gram {command}")
-    if arguments.vector not in description.fetch_names:
-        raise InputError(f"--vector {arguments.vector}: {arguments.model} has no pooler; use mean or cls")
-
-
 def print_vectors(answers: Answers[Any, np.ndarray]) -> None:
     """Print each vector in a JSON object, after the keys of its request."""
     for request, vector in answers:
@@ -123,19 +114,21 @@ def write_vectors(answers: Answers[Any, np.ndarray], path: Path) -> None:
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
-    description = load_description(arguments.model)
-    check_outputs(description, arguments)
-    check_device("auto", arguments.precision, precision_key="--precision")
-    model = ExportedModel(arguments.model, description, arguments.precision)
+    model = Model.load(arguments.model, arguments.precision)
+    for note in model.notes:
+        print_note(f"{model.folder}: {note}")
+    reason = f"{arguments.model} has no pooler; use mean or cls"
+    require(arguments.vector != "pooled" or model.has_pooler, "--vector pooled", reason)
     load_paddle()
-    model.prepare()
+    use_device(check_device("auto", arguments.precision, precision_key="--precision"))
+    model.prepare(arguments.vector)
+    size = arguments.batch_size
     answers = Answers(
         read_lines(arguments.input),
         json_request if arguments.layout == "json" else pair_request,
         lambda texts: model.encode_parts(texts, arguments.truncate),
-        lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
-        arguments.batch_size,
-        sorts=True,
+        lambda window: [found[arguments.vector] for found in model.answers(window, [arguments.vector], size)],
+        1 if size == 1 else BATCHES_PER_WINDOW * size,
     )
     if arguments.output is not None:
         write_vectors(answers, arguments.output)

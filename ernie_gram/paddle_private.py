@@ -9,8 +9,6 @@ This module loads Paddle; modules that are used before it is loaded import this 
 
 from __future__ import annotations
 
-import ctypes
-import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -268,13 +266,6 @@ def in_memory_of(x: paddle.Tensor) -> paddle.Tensor:
     x._share_buffer_to(out)
     out.get_tensor()._set_dims(x.shape)
     return out
-
-
-def array_of(variable: Any) -> np.ndarray:
-    """Return the float32 numbers of a scope's variable on the host, sharing its memory (3.3.1: an array is a copy)."""
-    shape = variable.shape()
-    memory = (ctypes.c_float * math.prod(shape)).from_address(variable._ptr())
-    return np.frombuffer(memory, np.float32).reshape(shape)
 
 
 def share_memory(variable: Any, x: paddle.Tensor) -> None:

@@ -22,7 +22,6 @@ TOPICS = {
     "Pre-training": {
         "pretrain": ("ernie_gram.pretrain", "pre-train a model, in NPROC processes"),
         "preflight": ("ernie_gram.preflight", "predict memory and time of a pre-training"),
-        "plot": ("ernie_gram.plot", "plot the curves of runs"),
         "report": ("ernie_gram.report", "write a page on runs and experiments: curves, tables, filled masks"),
         "count-baselines": ("ernie_gram.pretraining.count_baselines", "perplexities of predictors that only count"),
         "fill-mask": ("ernie_gram.fill_mask", "print the most probable units for [MASK]"),
@@ -39,10 +38,7 @@ TOPICS = {
         "convert": ("ernie_gram.convert", "convert a pre-trained model to another format"),
         "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),
         "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
-        "infer": ("ernie_gram.infer", "write the vectors of texts with an exported pre-trained model"),
-    },
-    "This machine": {
-        "demo": ("ernie_gram.demo", "run the steps from text to predictions once, in minutes"),
+        "infer": ("ernie_gram.infer", "write the vectors of texts"),
     },
 }
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}

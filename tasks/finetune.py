@@ -21,7 +21,6 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
-from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.prepared import share
@@ -35,7 +34,7 @@ from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import equal_predictions
-from tasks.training.prepare import CURVES, MADE_FROM, Finetuning, output_folder, prepare
+from tasks.training.prepare import MADE_FROM, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -132,7 +131,6 @@ def finetune(run: Finetuning) -> dict[str, Any]:
     if world.is_first:
         if "null_threshold" in result:
             run.write_description(result["null_threshold"])
-        plot_runs([run.output], run.output / CURVES)
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
     if lock:

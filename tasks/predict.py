@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.distributed.device import check_device, visible_gpus
+from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import Processes, start_ranks
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from ernie_gram.inference.description import PRECISIONS
@@ -136,9 +136,7 @@ def main() -> None:
     task = finetuned.task
     split = None if arguments.input else split_of(task, arguments.split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    # Of a program that was exported on a GPU in another precision, the scorer says that a CPU cannot run it.
-    is_limited = bool(finetuned.model or arguments.precision or (arguments.device != "cpu" and visible_gpus()))
-    precision = finetuned.description.precision if is_limited else "float32"
+    precision = finetuned.description.precision
     check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
     if split is None:
         rows = load_texts(task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)

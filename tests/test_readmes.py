@@ -12,6 +12,7 @@ import pytest
 from tests.support.commands import ROOT, shell
 from tests.support.further_cases import FURTHER
 from tests.support.readme import sections
+from tests.support.ten_minutes import replaced, script
 
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 
@@ -34,17 +35,10 @@ TRANSLATIONS = {
 
 # Less of everything, so that the commands end within seconds.
 SMALLER = {
-    "demo-text --output": "demo-text --max_size 700000 --output",
     "--trainer.max_steps 1000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
     "cat > output/first/order.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/order.yaml",
     "--optimizer.epochs 3": "--optimizer.epochs 1",
 }
-
-
-def replaced(text: str, pairs: dict[str, str]) -> str:
-    for old, new in pairs.items():
-        text = text.replace(old, new)
-    return text
 
 
 def commands(block: str) -> str:
@@ -82,12 +76,11 @@ def chinese_texts(folder: Path) -> None:
 @pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
 def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
     chinese_texts(tmp_path / "texts")
-    blocks = next(section.blocks for section in sections(page) if section.anchor == "ten-minutes")
-    typed = replaced("\n".join(blocks), SMALLER)
-    assert all(new in typed or "max_size" in new for new in SMALLER.values())
-    folders = {"output/first": str(tmp_path / "first"), "--input texts": f"--input {tmp_path / 'texts'}"}
-    script = f'ernie-gram() {{ "$PYTHON" -m reader.console_script "$@"; }}\nset -x\n{replaced(typed, folders)}'
-    done = shell("bash", "-euo", "pipefail", "-c", script, timeout=500, NPROC="1")
+    texts = {"demo-text": "demo-text --max_size 700000"}
+    if page == CHINESE:
+        texts = {"--input texts": f"--input {tmp_path / 'texts'}"}
+    typed = script(page, tmp_path / "first", SMALLER | texts)
+    done = shell("bash", "-c", typed, timeout=500, NPROC="1")
     assert done.returncode == 0, done.stdout + done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
     assert all(answer["label"] in answer["probabilities"] for answer in answers)

@@ -140,7 +140,7 @@ def test_no_name_of_a_class_stands_for_two() -> None:
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 2190,
+    "ernie_gram": 1890,
     "ernie_gram/config": 282,
     "ernie_gram/distributed": 1400,
     "ernie_gram/formats": 2960,
@@ -148,7 +148,7 @@ BUDGET = {
     "ernie_gram/kernels": 2450,
     "ernie_gram/model": 1170,
     "ernie_gram/pretraining": 2760,
-    "ernie_gram/reporting": 636,
+    "ernie_gram/reporting": 654,
     "ernie_gram/resources": 345,
     "ernie_gram/run": 1029,
     "ernie_gram/training": 1980,

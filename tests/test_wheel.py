@@ -103,7 +103,7 @@ def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path)
     assert "train step 4/4" in run(*pretrain, NPROC="2")
     assert "unit frequencies" in run("count-baselines", "model")
     assert "[MASK 1]" in run("fill-mask", "model", "the [MASK] of a list")
-    run("plot", "model", "--output", "curve.png")
+    run("report", "model", "--output", "report.html")
     shorter = ("--trainer.max_steps=2", "--optimizer.warmup_steps=0")
     own_paths = ("--paths.corpus=corpus", "--paths.held_out=held_out")
     options = [f"--pretrain.{option[2:]}" for option in (*TINY, *shorter, *own_paths)]

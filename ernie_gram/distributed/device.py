@@ -168,17 +168,6 @@ def kernels_used(precision: str) -> list[str]:
     return [f"kernels  compiled here, {cpu_kernels()}, else Paddle's ({processor}); matrix products in {precision}"]
 
 
-def inference_place(device: str = "auto") -> Place:
-    """Return the place for running an exported program: "cpu", or "auto" for a GPU if there is one.
-
-    Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
-    """
-    use_gpu = check_device(device)
-    import paddle
-
-    return paddle.set_device(f"gpu:{gpu_number()}") if use_gpu else paddle.CPUPlace()
-
-
 def _why_no_gpu() -> str:
     if not is_gpu_package():
         return "this Paddle is the package for CPUs (paddlepaddle); install paddlepaddle-gpu"

@@ -15,6 +15,7 @@ from ernie_gram.formats.names import RELATIVE, from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
+    TASK_KEY,
     bert_settings,
     flag,
     load_parameters,
@@ -57,15 +58,14 @@ def read(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
-    adds_task = flag(settings, "use_task_id", False, source)
-    refuse_other_models({**settings, "use_task_id": False}, source)
+    refuse_other_models(settings, source)
     segments = flag(settings, SEGMENTS_KEY, True, source)
     config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = read_tokenizer(folder)
-    loaded = load_parameters(weights, "bert", config, adds_task)
+    loaded = load_parameters(weights, "bert", config, flag(settings, TASK_KEY, False, source))
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
     return assembled(folder, NAME, loaded, vocabulary, notes)

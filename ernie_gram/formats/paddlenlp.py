@@ -27,6 +27,7 @@ from ernie_gram.formats.names import TOKEN_HEAD, from_ours
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
     LOWERCASE,
+    TASK_KEY,
     bert_settings,
     flag,
     load_parameters,
@@ -92,12 +93,12 @@ class Family:
 
 
 # Without vocab_size, it is the number of rows of the token embedding.
-_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, "use_task_id": False, "task_id": 0}
-ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, "use_task_id": False})
+_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, TASK_KEY: False, "task_id": 0}
+ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False})
 FAMILIES = (
     ERNIE_GRAM,
     Family("Ernie", _DEFAULTS, {"layer_norm_eps": 1e-12}),
-    Family("Bert", {**_DEFAULTS, "type_vocab_size": 16}, {"use_task_id": False}),
+    Family("Bert", {**_DEFAULTS, "type_vocab_size": 16}, {TASK_KEY: False}),
 )
 
 
@@ -153,8 +154,7 @@ def read(folder: Path) -> ModelRecord:
         known = ", ".join(f"{family.name}Model" for family in FAMILIES)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     settings = _encoder_settings(stored, family, str(path))
-    config = model_config({**settings, "use_task_id": False}, str(path))
-    adds_task = flag(settings, "use_task_id", False, str(path))
+    config, adds_task = model_config(settings, str(path)), flag(settings, TASK_KEY, False, str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))

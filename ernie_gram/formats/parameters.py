@@ -54,6 +54,7 @@ BERT_DEFAULTS: Settings = {
 ALIASES = {"type_vocab_size": "sent_type_vocab_size"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}
 ABSOLUTE = "absolute"
+TASK_KEY = "use_task_id"  # whether the embedding of a task is added to every token
 LOWERCASE = "do_lower_case"  # beside the keys of ModelConfig: whether the vocabulary is for lower-cased text
 MAX_LAYERS = 1000  # more are an error or an attack: their parameters are listed before the file is read
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
@@ -307,13 +308,9 @@ def refuse_other_models(settings: Mapping[str, Any], source: str) -> None:
         )
     if settings.get("task_id", 0) != 0:
         raise InputError(f"{source}: task_id: only the embedding of task 0 can be converted")
-    for key, what in (
-        ("is_decoder", "a decoder"),
-        ("add_cross_attention", "a decoder with cross-attention"),
-        ("use_task_id", "a model with task embeddings"),
-    ):
+    for key in ("is_decoder", "add_cross_attention"):
         if flag(settings, key, False, source):
-            raise InputError(f"{source}: {key}: {what} cannot be converted")
+            raise InputError(f"{source}: {key}: a decoder cannot be converted")
 
 
 def _activation(value: Any, source: str) -> str:

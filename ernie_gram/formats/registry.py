@@ -40,7 +40,7 @@ def read_model(path: Path) -> ModelRecord:
         type_ = f" ({bert.CONFIG}: model_type is {kind})" if settings else ""
         raise InputError(
             f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder{type_}; "
-            "`ernie-gram convert --list` names the files of each format"
+            f"a format is recognised by {'; '.join(each.looks_for for each in FORMATS)}"
         )
     if len(found) > 1:
         raise InputError(

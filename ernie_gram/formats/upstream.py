@@ -26,6 +26,7 @@ from ernie_gram.formats.names import RELATIVE, Column, from_ours
 from ernie_gram.formats.parameters import (
     HEAD_TRANSFORM,
     LOWERCASE,
+    TASK_KEY,
     flag,
     load_parameters,
     model_config,
@@ -57,7 +58,8 @@ def _read(folder: Path, layout: Column) -> ModelRecord:
         settings = {"use_sentence_embedding": True, **settings}
         settings["use_relative_position"] = bool(settings.get("rel_pos_size"))
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, str(path)))
-    loaded = load_parameters(folder / weights, layout, model_config(settings, str(path)))
+    adds_task = flag(settings, TASK_KEY, False, str(path))
+    loaded = load_parameters(folder / weights, layout, model_config(settings, str(path)), adds_task)
     return assembled(folder, f"upstream_{layout}", loaded, vocabulary)
 
 

@@ -195,26 +195,19 @@ def _contents(tokens: Any) -> Iterator[str]:
 def _added_tokens(
     folder: Path, tokenizer: dict[str, Any], settings: dict[str, Any], vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Yield notes on tokens that transformers finds in a text before it splits words, and that are not found here."""
+    """Yield a note on tokens that transformers finds in a text before it splits words, and that are not found here."""
     names = ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder")
     places = [tokenizer.get("added_tokens"), [*_json(folder / ADDED_TOKENS)], _json(folder / SPECIAL_TOKENS_MAP)]
     found = {*_contents([*places, *(settings.get(name) for name in names)])} - {*SPECIAL_TOKENS}
-    kept = {token for token in found & {*vocabulary.tokens} if not _is_found(token, vocabulary)}
-    for tokens, what in (
-        (found - {*vocabulary.tokens}, "added tokens, which are not read"),
-        (
-            kept,
-            "special tokens of the vocabulary, each one token in transformers, but cut like other text here",
-        ),
-    ):
-        if tokens:
-            yield f"{what}: {some_of(sorted(tokens))}; {DIFFER}"
+    if cut := sorted(token for token in found if not _is_found(token, vocabulary)):
+        what = "added or special tokens, each one token in transformers, but cut like other text here"
+        yield f"{what}: {some_of(cut)}; {DIFFER}"
 
 
 def _is_found(token: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a token of the vocabulary has its own ID in a text."""
+    """Return whether a token has an ID of its own in a text."""
     words = split_words(token, vocabulary.lowercase)
-    return [id_ for word in words for id_ in vocabulary.encode(word)] == [vocabulary.ids[token]]
+    return [id_ for word in words for id_ in vocabulary.encode(word)] == [vocabulary.ids.get(token)]
 
 
 def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> Vocabulary:

@@ -72,8 +72,7 @@ class Description:
         feeds, fetches: the arrays, in the order of the program's inputs and outputs.
         text: how text becomes token IDs.
         task: more settings for this kind of outputs, as JSON values.
-        network: what the program was built from, as JSON values: on a CPU it is built again, with the kernels for this
-            processor. {} in folders of earlier versions, whose program runs as it is.
+        network: what the program was built from, as JSON values: it is built again, with the kernels for this device.
         paddle: version of Paddle that wrote the program.
     """
 
@@ -121,4 +120,6 @@ def load_description(folder: Path) -> Description:
     if description.text.vocabulary not in FILE_NAMES:
         name, known = description.text.vocabulary, ", ".join(FILE_NAMES)
         raise InputError(f"{path}: text.vocabulary is {name!r}, not one of {known}")
+    if not description.network:
+        raise InputError(f"{path}: network is missing: an earlier version wrote it; export the model again")
     return description

@@ -1,7 +1,7 @@
 """Answer batches with a program that has no gradients: the one way in which models are computed after training.
 
-It has the kernels for this processor, and reads its parameters where they are: in the arrays of a file, in the scope
-into which an exported program was loaded, or in a layer that is being trained.
+It has the kernels for this processor, and reads its parameters where they are: in the arrays of a file, or in a layer
+that is being trained.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class Forward:
         parameters: Mapping[str, Any],
         source: str,
         place: Place,
-        scope: paddle.static.Scope | None = None,
     ) -> None:
         """Nothing is built before the first run.
 
@@ -41,11 +40,10 @@ class Forward:
             parameters: arrays by name, more than are needed perhaps, which must stay unchanged as long as this object
                 is used. Or the tensors of a layer on this device: then each run reads their present values.
             source: whose parameters these are, for errors.
-            scope: has the parameters already; None for a new scope.
         """
         self._build, self._parameters, self._source, self._place = build, dict(parameters), source, place
         self._executor = paddle.static.Executor(place)
-        self._scope, self._programs = scope or paddle.static.Scope(), dict[tuple[str, ...], Program]()
+        self._scope, self._programs = paddle.static.Scope(), dict[tuple[str, ...], Program]()
 
     def prepare(self, names: Sequence[str]) -> Program:
         """Build the program of some outputs, unless that was done before.
@@ -93,7 +91,6 @@ class Forward:
         if self._place.is_cpu_place():
             folded = fold_parameters(program.main)
             join_operations(program.main, {value.id for value in program.fetches.values()})
-        read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name
             if self._scope.find_var(name) is not None:
@@ -105,8 +102,3 @@ class Forward:
             else:
                 # On a CPU, without a copy.
                 variable.set(made, self._place, self._place.is_cpu_place())
-        for name in {each for sources, _ in folded.values() for each in sources} - read - folded.keys():
-            if self._scope.find_var(name) is not None:
-                # It came with the scope, and no program reads it. Its shape is kept, for checks.
-                self._parameters[name] = np.broadcast_to(np.float32(np.nan), self._parameters[name].shape)
-                self._scope.erase([name])

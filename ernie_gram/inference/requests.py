@@ -1,26 +1,21 @@
-"""Read lines as requests of one text or a pair of texts each, and answer them in batches. No Paddle here."""
+"""Read lines as requests of one text or a pair of texts each, and answer them. No Paddle here."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 from reader.errors import InputError, print_error
 from reader.system.progress import progress, show_progress
 from reader.system.untrusted_text import json_value
 
-# Texts are sorted by length within this number of batches, so that a batch has little padding.
-BATCHES_PER_WINDOW = 16
-
 Line = tuple[str, bytes]
-Encoded = TypeVar("Encoded", bound=Sized)
+Encoded = TypeVar("Encoded")
 Answer = TypeVar("Answer")
 
 
@@ -131,9 +126,8 @@ class Answers(Generic[Encoded, Answer]):
         lines: name and content of each line.
         parse: how a line becomes a request.
         encode: returns a request's texts as a sequence of tokens; raises InputError.
-        answer: returns one answer for each encoded request of a batch.
-        batch_size: number of texts per batch; with 1, each line is answered before the next one is read.
-        sorts: whether batches have texts of similar length; then an answer must not depend on the rest of its batch.
+        answer: returns one answer for each of some encoded requests.
+        window: number of requests that are answered together; with 1, each before the next line is read.
         invalid: number of lines reported so far.
     """
 
@@ -141,22 +135,15 @@ class Answers(Generic[Encoded, Answer]):
     parse: RequestParser
     encode: Callable[[tuple[str, ...]], Encoded]
     answer: Callable[[list[Encoded]], Iterable[Answer]]
-    batch_size: int
-    sorts: bool = False
+    window: int
     invalid: int = 0
 
     def __iter__(self) -> Iterator[tuple[Request, Answer]]:
         """Yield each valid request with its answer, in the order of the lines."""
-        sorts = self.sorts and self.batch_size > 1
         valid = self._encoded()
-        while window := list(islice(valid, self.batch_size * (BATCHES_PER_WINDOW if sorts else 1))):
-            lengths = [len(encoded) for _, encoded in window]
-            order = np.argsort(lengths, kind="stable").tolist() if sorts else range(len(window))
-            answers: dict[int, Answer] = {}
-            for first in range(0, len(window), self.batch_size):
-                batch = order[first : first + self.batch_size]
-                answers.update(zip(batch, self.answer([window[i][1] for i in batch]), strict=True))
-            yield from ((window[i][0], answers[i]) for i in range(len(window)))
+        while window := list(islice(valid, self.window)):
+            requests, encoded = zip(*window, strict=True)
+            yield from zip(requests, self.answer([*encoded]), strict=True)
 
     def _encoded(self) -> Iterator[tuple[Request, Encoded]]:
         for name, line in self.lines:

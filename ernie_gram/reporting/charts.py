@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
 
 from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from ernie_gram.plot import draw_curve, new_figure, set_step_axis, svg_text
 from ernie_gram.reporting.runs import LARGEST, ReportedRun
 
 # Inches; a page shows them at about 80 pixels an inch.
 SIZE = (5.5, 3.3)
 # Points of a curve that are kept: more would not be seen, and would make the page heavy.
 MAX_POINTS = 150
+# A curve with at most this many points has a marker at each.
+MAX_MARKED = 40
+# Letters are drawn by the reader's fonts. Names of runs may have dollar signs.
+STYLE = {"svg.fonttype": "none", "text.parse_math": False}
 REFERENCE_DASHES = ("dotted", "dashdot", "dashed")
 
 
@@ -45,21 +55,48 @@ def chart(
 
     if not any(drawable(value) for run in runs for _, value in run.values(kind, name)):
         return Markup()
-    figure, [axes] = new_figure(1, SIZE)
-    for number, run in enumerate(runs):
-        best = run.chosen if kind == "eval" else None
-        points = thinned([(step, scale * y) for step, y in run.values(kind, name) if drawable(y)], best)
-        draw_curve(axes, points, number, run.name, gid=f"c{number}")
-        if chosen := [point for point in points if point[0] == best]:
-            draw_curve(axes, chosen, number, "chosen", gid=f"c{number}", markersize=11, markerfacecolor="none")
-    lines = [
-        axes.axhline(scale * value, color="gray", ls=REFERENCE_DASHES[i % 3], label=f"{label} {scale * value:,.4g}")
-        for i, (label, value) in enumerate((references or {}).items())
-        if drawable(value)
-    ]
-    if lines:
-        axes.legend(handles=lines, fontsize="small")
-    axes.grid(alpha=0.3)
-    set_step_axis(axes, title, "", "log" if is_log else "linear")
-    # Matplotlib escapes the texts.
-    return Markup(svg_text(figure))
+    with rc_context(STYLE):
+        figure = Figure(SIZE, layout="constrained")
+        axes = figure.subplots()
+        for number, run in enumerate(runs):
+            best = run.chosen if kind == "eval" else None
+            style: dict[str, Any] = {"color": f"C{number % 10}", "gid": f"c{number}"}
+            points = thinned([(step, scale * y) for step, y in run.values(kind, name) if drawable(y)], best)
+            axes.plot(*_columns(points), label=run.name, marker="o" if len(points) <= MAX_MARKED else "", **style)
+            if chosen := [point for point in points if point[0] == best]:
+                axes.plot(*_columns(chosen), "o", label="chosen", markersize=11, markerfacecolor="none", **style)
+        lines = [
+            axes.axhline(scale * value, color="gray", ls=REFERENCE_DASHES[i % 3], label=f"{label} {scale * value:,.4g}")
+            for i, (label, value) in enumerate((references or {}).items())
+            if drawable(value)
+        ]
+        if lines:
+            axes.legend(handles=lines, fontsize="small")
+        axes.grid(alpha=0.3)
+        _set_axes(axes, title, is_log)
+        # Matplotlib escapes the texts.
+        return Markup(svg_text(figure))
+
+
+def _columns(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
+    return [step for step, _ in points], [value for _, value in points]
+
+
+def _set_axes(axes: Axes, title: str, is_log: bool) -> None:
+    """Set the title of a chart and its axes: whole steps, and a quantity."""
+    axes.set(title=title, xlabel="step", yscale="log" if is_log else "linear")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    if is_log:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def svg_text(figure: Figure) -> str:
+    """Return a figure as an SVG element for a page."""
+    written = StringIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters that no font here has
+        figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    return written.getvalue()[written.getvalue().index("<svg") :]

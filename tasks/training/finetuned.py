@@ -17,7 +17,7 @@ from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, load_description
+from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, Description, load_description
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
@@ -124,14 +124,14 @@ class LoadedModel:
         description: its task, with labels, and the settings of its kind.
         tokenizer: the tokenizer of its training.
         model: its parameters, including those of the output layer; None for an exported program, which contains them.
-        exported_in: the precision in which a program was exported; "" for other models.
+        exported: the description of an exported program; None for other models.
     """
 
     source: Path
     description: TaskDescription
     tokenizer: Tokenizer
     model: ModelRecord | None
-    exported_in: str = ""
+    exported: Description | None = None
 
     @property
     def task(self) -> Task:
@@ -181,6 +181,7 @@ def load_finetuned(run: Path) -> LoadedModel:
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
+    exported: Description | None = None
     if (run / DESCRIPTION).is_file():
         exported = load_description(run)
         if exported.outputs != TASK_SCORES:
@@ -194,4 +195,4 @@ def load_finetuned(run: Path) -> LoadedModel:
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         vocabulary = model.vocabulary
     tokenizer, source = Tokenizer(vocabulary, description.segmenter), model.source if model else run
-    return LoadedModel(source, description, tokenizer, model, "" if model else description.precision)
+    return LoadedModel(source, description, tokenizer, model, exported)

@@ -18,12 +18,11 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from ernie_gram.config.checks import require
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.parameters import HEAD_TRANSFORM, model_config
-from ernie_gram.inference.exported_program import ExportedProgram
+from ernie_gram.inference.exported_program import exported_forward
 from ernie_gram.inference.forward import Forward
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
@@ -198,20 +197,15 @@ class Scorer:
         self._kind, self._world = finetuned.kind, world
         self._executor = paddle.static.Executor(world.place)
         self._run: Callable[[Batch], Mapping[str, Any]]
-        model, precision = finetuned.model, finetuned.description.precision
-        if model is None:
-            is_gpu, own = world.place.is_gpu_place(), finetuned.exported_in
-            # Only exports from a GPU are in another precision, for which Paddle has no kernels on a CPU.
-            reason = f"was exported on a GPU in {own}; use it on a GPU, or export the run again on a CPU"
-            require(is_gpu or own == "float32", str(finetuned.source), reason)
-            require(not is_gpu or own == precision, "precision", f"on a GPU, this program has its own, {own}")
-            device, changed = ("auto", "float32") if is_gpu else ("cpu", precision)
-            build = partial(build_scores, finetuned.kind)
-            self._run = ExportedProgram(finetuned.source, device=device, precision=changed, build=build).run
-            return
-        network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-        built = partial(build_scores, finetuned.kind, network.described(), precision=precision)
-        forward = Forward(built, model.parameters, str(finetuned.source), world.place)
+        build, precision = partial(build_scores, finetuned.kind), finetuned.description.precision
+        if finetuned.exported is not None:
+            forward = exported_forward(finetuned.source, finetuned.exported, world.place, precision, build)
+        else:
+            model = finetuned.model
+            assert model is not None
+            network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
+            built = partial(build, network.described(), precision=precision)
+            forward = Forward(built, model.parameters, str(model.source), world.place)
         forward.prepare([SCORES])
         self._run = partial(forward.run, names=[SCORES])
 

@@ -45,7 +45,7 @@ from tasks.training.data import (
 )
 from tasks.training.finetuned import TaskDescription, write_description
 
-SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
+SKIPPED = "skipped_rows.txt"
 PREDICTIONS = "predictions_"
 # The key in result.json of digests of the task, the model and the data. Those of splits that are only evaluated at the
 # end, which are no part of a run's identity, begin with FINAL.

@@ -89,11 +89,12 @@ def test_a_run_resumes_on_a_cpu_and_on_a_gpu_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("outputs", ["encoder", "fill_mask"])
 def test_an_exported_program_computes_on_a_gpu_what_it_computes_on_a_cpu(folder: Path, outputs: str) -> None:
-    from ernie_gram.distributed.device import use_device
+    from ernie_gram.distributed.device import current_place, use_device
     from ernie_gram.distributed.world import start_world
     from ernie_gram.export_inference import export_model
     from ernie_gram.formats.registry import read_model
-    from ernie_gram.inference.exported_program import ExportedProgram
+    from ernie_gram.inference.description import load_description
+    from ernie_gram.inference.exported_program import exported_forward
 
     model, target = read_model(trained(folder, "gpu", "gpu")), folder / f"exported_{outputs}"
     export_model(model, outputs, target, start_world("gpu"))
@@ -106,7 +107,8 @@ def test_an_exported_program_computes_on_a_gpu_what_it_computes_on_a_cpu(folder:
     found = []
     for device in ("gpu", "cpu"):
         use_device(check_device(device))
-        found.append(ExportedProgram(target).run(batch))
+        description = load_description(target)
+        found.append(exported_forward(target, description, current_place()).run(batch, description.fetch_names))
     is_real = np.arange(24) < lengths[:, np.newaxis]
     for name, expected in found[1].items():
         # The values of padding slots have no meaning.

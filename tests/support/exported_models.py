@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.inference.description import load_description
 from ernie_gram.inference.export import build_encoder
+from ernie_gram.inference.exported_program import exported_forward
 from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
@@ -65,6 +68,15 @@ def run_with_executor(
     set_parameters(program.main, model.parameters, "test", paddle.CPUPlace())
     paddle.seed(seed)
     return program.run(paddle.static.Executor(paddle.CPUPlace()), batch)
+
+
+def run_exported(
+    folder: Path, batch: dict[str, np.ndarray], names: Sequence[str] = (), seed: int | None = None
+) -> dict[str, np.ndarray]:
+    """Return outputs of an exported program, by default all, on the CPU."""
+    description = load_description(folder)
+    forward = exported_forward(folder, description, paddle.CPUPlace())
+    return forward.run(batch, names or description.fetch_names, seed)
 
 
 def random_sentence(random: np.random.Generator, words: int, masks: int = 0) -> str:

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import yaml
 from matplotlib.figure import Figure
 
-from ernie_gram.plot import svg_text
 from ernie_gram.report import main
+from ernie_gram.reporting.charts import svg_text
 from ernie_gram.run.run_log import RunLog
 from tests.support.commands import Done, call
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -129,10 +128,6 @@ def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Pa
     assert run(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
     assert_one_line_error(run(*command, "--processes", "2"), "--processes: ")
-    program = load_finetuned(folder)
-    of_gpu = replace(program, exported_in="bfloat16")
-    with pytest.raises(InputError, match=f"{folder}: was exported on a GPU in bfloat16"):
-        FineTuned(of_gpu).predict([("a", "b")])
     slow = patch.object(selection, "cpu_kernels", return_value=OneDnnKernels((), "no AMX"))
     with slow, pytest.raises(InputError, match="no AMX"):
         FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])

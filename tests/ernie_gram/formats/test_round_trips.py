@@ -90,19 +90,22 @@ def test_what_cannot_be_held_is_refused_with_the_reason_and_losses_only_if_accep
         (random_model(), "bert", "relative position"),
         (head, "upstream_static", "layer_norm_eps 1e-12"),
         (head, "upstream_dygraph", "layer_norm_eps 1e-12"),
+        (random_model(layer_norm_eps=1e-12, use_relative_position=False), "paddlenlp", "layer_norm_eps 1e-12"),
+        (random_model(), "paddlenlp", "relative position"),
     ):
         with pytest.raises(InputError, match=rf"{target} cannot hold {reason}.*--accept_loss"):
             write_model(model, tmp_path / "refused", target)
         assert list(tmp_path.glob("*refused*")) == []
-        folder = tmp_path / f"accepted-{target}"
+        folder = tmp_path / f"accepted-{target}-{reason}"
         (lost,) = write_model(model, folder, target, accept_loss=True)
         assert reason in lost
         found = read_model(folder)
         assert found.config.layer_norm_eps == 1e-5
-        kept = model.parameters.keys() - ({"rel_pos_embedding"} if target == "bert" else set())
+        kept = model.parameters.keys() - ({"rel_pos_embedding"} if reason == "relative position" else set())
         assert found.parameters.keys() == kept
     for changes, target in (
         ({"emb_size": 12, **PLAIN}, "bert"),
+        ({"emb_size": 12, **PLAIN}, "paddlenlp"),
         ({"emb_size": 12}, "upstream_dygraph"),
         ({"intermediate_size": 24}, "upstream_static"),
     ):
@@ -156,6 +159,7 @@ def test_tables_that_a_model_does_not_read_are_written_as_zeros_where_the_other_
         ("upstream_static", "params", {"sent_embedding": (2, 16), "rel_pos_embedding": (33, 4)}),
         ("upstream_dygraph", "saved_weights.pdparams", {"sent_emb.weight": (2, 16)}),
         ("bert", "model.safetensors", {"embeddings.token_type_embeddings.weight": (2, 16)}),
+        ("paddlenlp", "model.safetensors", {"embeddings.token_type_embeddings.weight": (2, 16)}),
     ):
         write_model(model, tmp_path / target, target)
         path = tmp_path / target / file

@@ -17,7 +17,6 @@ from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference.description import load_description
 from ernie_gram.inference.export import build_encoder
-from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.texts import EncodedText, TextEncoder
 from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.pretraining.config import PretrainConfig
@@ -30,7 +29,7 @@ from reader.errors import InputError
 from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import python
-from tests.support.exported_models import VOCABULARY, random_model, run_with_executor
+from tests.support.exported_models import VOCABULARY, random_model, run_exported, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope
 
@@ -67,7 +66,7 @@ def exported(model: ModelRecord, outputs: str, folder: Path) -> Path:
 )
 def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path: Path, changes: dict[str, Any]) -> None:
     model, random = random_model(None, **changes), np.random.default_rng(1)
-    predictor = ExportedProgram(exported(model, "encoder", tmp_path / "model"))
+    folder = exported(model, "encoder", tmp_path / "model")
     for lengths in ([5], [9, 3, 20], [64, 2]):
         shape = (len(lengths), max(lengths))
         batch = {
@@ -75,10 +74,10 @@ def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path:
             "lengths": np.array(lengths),
             "sentence_ids": random.integers(0, 2, shape),
         }
-        found = predictor.run(batch)
+        found = run_exported(folder, batch)
         with fresh_scope():
             expected = run_with_executor(build_encoder(model.config, TOKENS, portable=True), model, batch)
-        assert list(found) == list(expected) == list(predictor.description.fetch_names)
+        assert list(found) == list(expected)
         assert ("pooled" in found) == model.config.use_pooler
         assert found["hidden"].shape == (*shape, 24)
         expected["hidden"] *= (np.arange(shape[1]) < np.array(lengths)[:, np.newaxis])[..., np.newaxis]
@@ -93,7 +92,7 @@ def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path:
                 weight, bias = model.parameters["pooled_fc.w_0"], model.parameters["pooled_fc.b_0"]
                 np.testing.assert_allclose(found["pooled"][row], np.tanh(found["cls"][row] @ weight + bias), atol=1e-5)
             alone = {name: values[row : row + 1, :length] for name, values in batch.items() if name != "lengths"}
-            one = predictor.run(alone | {"lengths": np.array([length])}, ["mean"])
+            one = run_exported(folder, alone | {"lengths": np.array([length])}, ["mean"])
             assert list(one) == ["mean"]
             np.testing.assert_allclose(one["mean"][0], found["mean"][row], atol=1e-5)
 
@@ -101,11 +100,10 @@ def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path:
 def test_paddle_inference_gives_the_same_numbers(encoder_folder: Path) -> None:
     ids = np.array([[2, 7, 9, 3], [2, 8, 3, 0]])
     batch = {"input_ids": ids, "lengths": np.array([4, 3])}
-    program = ExportedProgram(encoder_folder)
-    expected = program.run(batch)
+    expected = run_exported(encoder_folder, batch)
     is_real = np.array([[1, 1, 1, 1], [1, 1, 1, 0]])[..., np.newaxis]  # what stands in padding has no meaning
     # Integers of another size are converted.
-    narrow = program.run({name: value.astype(np.int32) for name, value in batch.items()})
+    narrow = run_exported(encoder_folder, {name: value.astype(np.int32) for name, value in batch.items()})
     assert all(np.array_equal(narrow[name], value) for name, value in expected.items())
     code = f"""if True:
         import json, numpy as np
@@ -134,19 +132,19 @@ def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_includ
     config = config_of(rung, model.config)
     assert isinstance(config, PretrainConfig)
     folder = exported(model, "fill_mask", tmp_path / "model")
-    predictor, sizes = ExportedProgram(folder), CorpusSizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
-    assert predictor.description.task == {"has_generator": rung == "both", "has_ngrams": rung != "contiguous"}
+    sizes = CorpusSizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
+    assert load_description(folder).task == {"has_generator": rung == "both", "has_ngrams": rung != "contiguous"}
     assert (folder / LEXICON).is_file() == (rung != "contiguous")
     seen = []
     with fresh_scope():
         program = build_prediction(config, sizes)
         for seed in range(3):
             batch = random_batch(rung, seed)
-            found = predictor.run(batch, seed=seed)["probabilities"]
+            found = run_exported(folder, batch, seed=seed)["probabilities"]
             expected = run_with_executor(program, model, batch, seed)["probabilities"]
             np.testing.assert_allclose(found, expected, atol=1e-6)
             assert found.shape == (9, TOKENS + sizes.ngrams)
-            seen.append(predictor.run(random_batch(rung), seed=seed)["probabilities"])
+            seen.append(run_exported(folder, random_batch(rung), seed=seed)["probabilities"])
     # Without a generator the seed has no effect; with one, other seeds give other probabilities.
     assert np.array_equal(seen[0], seen[1]) == (rung != "both")
 
@@ -201,12 +199,12 @@ def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tm
             else:
                 (folder / name).write_bytes((folder / name).read_bytes()[:-9])
             with pytest.raises(InputError) as error:
-                ExportedProgram(folder)
+                load_description(folder)
             assert name in str(error.value), damage
     with pytest.raises(InputError, match="no such folder"):
-        ExportedProgram(tmp_path / "nowhere")
+        load_description(tmp_path / "nowhere")
     with pytest.raises(InputError, match="not an exported model"):
-        ExportedProgram(tmp_path)
+        load_description(tmp_path)
 
 
 TEXT = {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "vocab.txt"}
@@ -215,7 +213,7 @@ TEXT = {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "
 @pytest.mark.parametrize(
     "change",
     [
-        *({"format_version": 2}, {"more": None}, {"feeds": [{"name": "input_ids"}]}, {"task": []}),
+        *({"format_version": 2}, {"more": None}, {"feeds": [{"name": "input_ids"}]}, {"task": []}, {"network": {}}),
         {"text": {**TEXT, "max_tokens": "9"}},
         {"text": {key: value for key, value in TEXT.items() if key != "vocabulary"}},
         {"text": {**TEXT, "vocabulary": "../vocab.txt"}},

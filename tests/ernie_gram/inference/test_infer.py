@@ -17,6 +17,7 @@ from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.fill_mask import main as fill_main
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
@@ -123,6 +124,9 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
     (tmp_path / "two.txt").write_bytes(b"ba\n \n\n")
     assert len(answers(infer(encoder_folder, "--input", tmp_path / "one.txt", tmp_path / "two.txt"))) > 1
     assert bars["answering"].n == bars["answering"].total == 20 + 6
+    write_model(random_model(None, vocab_size=TOKENS, **PAIRS), tmp_path / "model", "ernie_gram")
+    not_exported = answers(infer(tmp_path / "model", stdin=plain))
+    np.testing.assert_allclose([answer["vector"] for answer in not_exported], expected["mean"], atol=2e-6)
     one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
     np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=plain + b"\n\n")
@@ -167,7 +171,7 @@ def test_invalid_options_give_one_line(encoder_folder: Path, fill_mask_folder: P
         ([encoder_folder, "--output", other], f"{other}: "),
         ([encoder_folder, "--input", other, "--output", other, "--overwrite"], f"--output: {other} is also an input"),
         ([encoder_folder, "--overwrite"], "--overwrite: "),
-        ([fill_mask_folder], f"{fill_mask_folder}: "),
+        ([fill_mask_folder, "--vector", "pooled"], "--vector pooled: "),
     ):
         assert_one_line_error(infer(*arguments, stdin=b"ba [MASK]"), message)
     assert_one_line_error(call(infer_main, str(encoder_folder)), "standard input: ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.background_save import BackgroundSaver
-from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError, SystemRefusedError
 
 MODEL = {"w": np.ones(3, np.float32)}
@@ -71,17 +69,3 @@ def test_other_errors_are_raised_by_the_next_call(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="step_1: not written, b holds numbers that are not finite"):
         saver.save(state(2), MODEL, {})
     assert checkpoint.checkpoints(tmp_path) == []
-
-
-def test_a_checkpoint_is_saved_although_the_console_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=1)
-    saver = BackgroundSaver(tmp_path, 2, None, log.say)
-    with open("/dev/full", "w") as full, monkeypatch.context() as patched:
-        patched.setattr(sys, "stdout", full)
-        saver.save(state(1), MODEL, {})
-        saver.finish()
-        log.record("train", 1, {"loss": 1.0})
-    assert capsys.readouterr().err == ""
-    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_1"]

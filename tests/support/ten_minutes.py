@@ -1,0 +1,68 @@
+"""Type "Ten minutes" of the README, in two processes: `make demo`, which is `python -m tests.support.ten_minutes`."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from tests.support.commands import ROOT
+from tests.support.readme import sections
+
+STEPS, WARMUP = "--trainer.max_steps 1000", "--optimizer.warmup_steps 100"
+EPOCHS = "--optimizer.epochs 3"
+
+
+def replaced(text: str, pairs: Mapping[str, str]) -> str:
+    """Return a text in which the keys are replaced by the values."""
+    for old, new in pairs.items():
+        text = text.replace(old, new)
+    return text
+
+
+def script(page: Path, folder: Path, pairs: Mapping[str, str]) -> str:
+    """Return the commands of a page as a script of bash that prints them and works in a folder.
+
+    Args:
+        pairs: what is replaced in the page's commands, which must have it, and what stands in its place.
+    """
+    blocks = next(section.blocks for section in sections(page) if section.anchor == "ten-minutes")
+    commands, pairs = "\n".join(blocks), {**pairs, "output/first": str(folder)}
+    assert all(old in commands for old in pairs)
+    typed = replaced(commands, pairs)
+    return f'ernie-gram() {{ "{sys.executable}" -m reader.console_script "$@"; }}\nset -euxo pipefail\n{typed}'
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=1000, help="of pre-training (%(default)s)")
+    steps = parser.parse_args().steps
+    folder, began = Path("output/demo"), time.monotonic()
+    if folder.exists() and not (folder / "order.yaml").is_file():
+        parser.error(f"{folder}: not the folder of an earlier demo, which would be deleted; move it away")
+    shutil.rmtree(ROOT / folder, ignore_errors=True)
+    # Each process would need a GPU of its own.
+    more, ranks = "--trainer.device cpu", f"NPROC=2 LOG_DIR={folder}/log ./run_"
+    fewer = f" --max_train_examples {10 * steps}" if steps < 1000 else ""
+    pairs = {
+        "./run_": ranks,
+        STEPS: f"--trainer.max_steps {steps} {more}",
+        WARMUP: f"--optimizer.warmup_steps {min(100, steps // 10)}",
+        EPOCHS: f"{EPOCHS} {more}{fewer}",
+    }
+    done = subprocess.run(["bash", "-c", script(ROOT / "README.md", folder, pairs)], cwd=ROOT, check=False)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu, seconds = used.ru_utime + used.ru_stime, time.monotonic() - began
+    print(f"\nAll of it took {seconds:.0f} s, {cpu:.0f} CPU seconds, on {processor_name(read_cpuinfo())}")
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
