@@ -196,7 +196,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "lexicon": (lambda folder: add_lexicon(folder, vocabulary="another"), "lexicon.tsv: "),
     "segmenter": (lambda folder: add_lexicon(folder, han="none"), "lexicon.tsv.json: han: "),
-    "lexicon numbers": (lambda folder: add_lexicon(folder, t="many"), "lexicon.tsv: line 2: "),
+    "lexicon numbers": (lambda folder: add_lexicon(folder, t="many"), "lexicon.tsv: "),
 }
 
 
