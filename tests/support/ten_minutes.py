@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="of pre-training (%(default)s)")
     steps = parser.parse_args().steps
     folder, began = Path("output/demo"), time.monotonic()
-    if folder.exists() and not (folder / "order.yaml").is_file():
+    if (ROOT / folder).exists() and not (ROOT / folder / "order.yaml").is_file():
         parser.error(f"{folder}: not the folder of an earlier demo, which would be deleted; move it away")
     shutil.rmtree(ROOT / folder, ignore_errors=True)
     # Each process would need a GPU of its own.
