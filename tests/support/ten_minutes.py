@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from reader.errors import one_line_errors
 from tests.support.commands import ROOT
 from tests.support.readme import sections
 
@@ -48,6 +49,8 @@ def main() -> None:
     if (ROOT / folder).exists() and not (ROOT / folder / "order.yaml").is_file():
         parser.error(f"{folder}: not the folder of an earlier demo, which would be deleted; move it away")
     shutil.rmtree(ROOT / folder, ignore_errors=True)
+    (ROOT / folder).mkdir(parents=True)
+    (ROOT / folder / "order.yaml").touch()  # this marks the folder, also if the demo is interrupted
     # Each process would need a GPU of its own.
     more, ranks = "--trainer.device cpu", f"NPROC=2 LOG_DIR={folder}/log ./run_"
     fewer = f" --max_train_examples {10 * steps}" if steps < 1000 else ""
@@ -65,4 +68,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    one_line_errors(main)
