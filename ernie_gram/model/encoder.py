@@ -16,7 +16,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import MarkedLayer, float32, fuses_attention
-from ernie_gram.model.attention import Attention, Stream, padding_bias
+from ernie_gram.model.attention import Attention, Stream, bias_rows, padding_bias, relative_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
     Embedding,
@@ -29,7 +29,6 @@ from ernie_gram.model.layers import (
     optional,
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
-from ernie_gram.model.relative_position import bias_rows, relative_bias
 from ernie_gram.model.sequences import PackedRows, SlotRows
 
 # The rows of a stream, float32 [B, length, H].
