@@ -4,7 +4,7 @@ Context slots attend to the context; query rows attend to the context and to the
 one learned number per head and distance bucket.
 
 Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A, R = 33 buckets. For rows
-without padding (sequences.py) read B as 1, and L as the number of rows.
+without padding (encoder.PackedRows) read B as 1, and L as the number of rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,19 @@ from ernie_gram.model.exact_relative_position import (
 )
 from ernie_gram.model.layers import Embedding, Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
-from ernie_gram.model.sequences import Places
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of sequences among rows, for fused attention on a CPU.
+
+    Attributes:
+        starts: the first row of each sequence, and the number of rows, int64 [B + 1].
+        lengths: rows of each sequence that are not padding, int64 [B].
+    """
+
+    starts: paddle.Tensor
+    lengths: paddle.Tensor
 
 
 @dataclass(frozen=True)
