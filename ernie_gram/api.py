@@ -175,7 +175,7 @@ class Model:
         return self._forward
 
     def _new_forward(self) -> Forward:
-        from ernie_gram.inference.outputs import forward_of
+        from ernie_gram.inference.forward import forward_of
 
         return forward_of(self._record, self._layer, self._precision)
 

@@ -48,7 +48,7 @@ def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -
     Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
     from ernie_gram.inference.export import ENCODER_SHAPES, export_program
-    from ernie_gram.inference.outputs import build_outputs, network_of
+    from ernie_gram.inference.forward import build_outputs, network_of
 
     check_exportable(model, outputs)
     shapes, lexicon = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES, None

@@ -25,8 +25,7 @@ from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
 from ernie_gram.inference.requests import Answers, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, first_line, print_note
-from reader.system.console import above_bars
+from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
 from reader.tokenization.vocabulary import MASK
 
 

@@ -32,9 +32,8 @@ from ernie_gram.inference.requests import Answers, json_request, pair_request, r
 from ernie_gram.inference.texts import VECTORS
 from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, first_line, print_note
+from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
 from reader.system.atomic_files import atomic_file
-from reader.system.console import above_bars
 from reader.system.output_files import add_output_file, check_output_path
 
 # Texts are sorted by length within this number of batches, so that a batch has little padding.

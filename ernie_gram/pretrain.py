@@ -22,8 +22,7 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader.corpus.memmap import check_corpus
-from reader.errors import InputError, print_warning
-from reader.system.console import write_or_drop
+from reader.errors import InputError, print_warning, write_or_drop
 
 USAGE = """usage: {0} CONFIG [--section.key VALUE ...]
 

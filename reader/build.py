@@ -27,9 +27,9 @@ from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
-from reader.lexicon.lexicon_file import info_path
+from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.own_list import given_lexicon
+from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
 from reader.system.lock_files import locked_name
@@ -123,7 +123,9 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     note_other_unicode(vocabulary.unicode)
-    lexicon = given_lexicon(args.lexicon, vocabulary) if args.lexicon else None
+    lexicon = None
+    if args.lexicon:
+        lexicon = (own_lexicon if is_own_list(args.lexicon) else Lexicon.load)(args.lexicon, vocabulary)
     text = open_text(args, folder=True)
     shard = ""
     if args.shard:

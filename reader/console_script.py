@@ -58,7 +58,7 @@ def main() -> None:
         name = sys.argv[1] if len(sys.argv) > 1 else "--help"
         if name in ("-h", "--help"):
             # Imported late, because commands start without it.
-            from reader.system.console import write_or_drop
+            from reader.errors import write_or_drop
 
             write_or_drop(sys.stdout, f"{usage()}\n")
             return

@@ -1,19 +1,21 @@
-"""Errors that the user can correct, the single line that a command prints for each of them, and words of messages."""
+"""Errors that the user can correct, lines on a console that may be gone or full, and words of messages."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import io
+import os
 import reprlib
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import NoReturn
-
-from reader.system.console import write_or_drop
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import NoReturn, TextIO
 
 MAX_MESSAGE = 2000  # characters of an error, a note or a warning; it may quote a file of any content
+# Reentrant: a signal handler may write while its thread does.
+_dropping = threading.RLock()
 _shortened = reprlib.Repr()
 _shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 1, 100, 100
 
@@ -99,6 +101,41 @@ def print_warning(message: str) -> None:
 def _print_line(message: str) -> None:
     # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
     write_or_drop(sys.stderr, f"{_one_line(message)}\n")
+
+
+def above_bars(stream: TextIO) -> AbstractContextManager[None]:
+    """Let the lines that the body writes to a stream appear above the bars on the same terminal (see progress.py)."""
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    return tqdm.external_write_mode(stream) if tqdm else nullcontext()
+
+
+def write_or_drop(stream: TextIO | None, text: str = "") -> None:
+    """Write a text, with all that the stream holds back, or drop both if the system refuses it; the work goes on.
+
+    A console may be gone, as after `| tee` and Ctrl-C, or full.
+
+    Args:
+        stream: None if the process was started without it.
+    """
+    if stream is None:
+        return
+    try:
+        with above_bars(stream):
+            stream.write(text)
+            stream.flush()
+    except OSError:
+        _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
+    """Forget what a stream holds back. Python would write it at the end of the process, and exit with status 120."""
+    with _dropping, open(os.devnull, "wb") as nowhere:
+        number = stream.fileno()
+        kept = os.dup(number)
+        os.dup2(nowhere.fileno(), number)
+        stream.flush()
+        os.dup2(kept, number)
+        os.close(kept)
 
 
 def _one_line(message: str) -> str:

@@ -23,17 +23,15 @@ from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
-from ernie_gram.run.prepared import share
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
-from reader.errors import InputError, print_warning
+from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
-from reader.system.console import write_or_drop
 from tasks.metrics.catalog import METRICS
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
-from tasks.training.data import equal_predictions
+from tasks.training.data import equal_predictions, share
 from tasks.training.prepare import MADE_FROM, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:

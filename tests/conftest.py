@@ -153,13 +153,13 @@ def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     calls = pretend(replace=monkeypatch.setattr)
     monkeypatch.setattr("ernie_gram.distributed.device._flush_denormals", lambda: calls.append("flush_denormals"))
-    from ernie_gram.kernels import selection
+    from ernie_gram.kernels import rewriting
 
-    use_compiled = selection.use_compiled
+    use_compiled = rewriting.use_compiled
 
     def recorded(*arguments: Any) -> None:
         calls.append("use_compiled")
         use_compiled(*arguments)
 
-    monkeypatch.setattr(selection, "use_compiled", recorded)
+    monkeypatch.setattr(rewriting, "use_compiled", recorded)
     return calls

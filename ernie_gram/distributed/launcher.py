@@ -29,8 +29,7 @@ from ernie_gram.distributed.watch import start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
 from ernie_gram.run.heartbeat import FOLDER
 from ernie_gram.run.termination import REPEAT_SECONDS
-from reader.errors import InputError, InUseError, OneLineParser, located, print_note
-from reader.system.console import write_or_drop
+from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
 from reader.system.lock_files import lock_file
 
 ENVIRONMENT = """Environment variables:

@@ -10,7 +10,7 @@ from pathlib import Path
 import paddle
 
 from ernie_gram.distributed.device import World, on_cpu
-from ernie_gram.kernels.selection import use_kernels
+from ernie_gram.kernels.rewriting import use_kernels
 from ernie_gram.paddle_private import host_peak
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.

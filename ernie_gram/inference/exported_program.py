@@ -16,8 +16,7 @@ import paddle
 from ernie_gram.distributed.device import current_place
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.description import PROGRAM, Description, load_description
-from ernie_gram.inference.forward import Forward
-from ernie_gram.inference.outputs import build_outputs
+from ernie_gram.inference.forward import Forward, build_outputs
 from ernie_gram.paddle_private import Place
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.program import Program

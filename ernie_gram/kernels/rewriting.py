@@ -1,4 +1,4 @@
-"""Replace slow operations of Paddle by compiled ones in a finished program for a CPU.
+"""Choose the kernels of a finished program for a CPU, and replace slow operations of Paddle by compiled ones.
 
 In Paddle 3.3.1, dropout draws one number after the other, the gradient of a layer norm takes ten times as long as
 reading and writing its tensors, and both use one thread.
@@ -6,19 +6,45 @@ reading and writing its tensors, and both use one thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import paddle
 
+from ernie_gram.distributed.device import cpu_kernels, on_cpu
 from ernie_gram.graph import LAYER
-from ernie_gram.kernels import operations
+from ernie_gram.kernels import blas, operations
+from ernie_gram.kernels.onednn import use_onednn
 from ernie_gram.paddle_private import Operation, Value, insert_at_end, insert_before
+from reader.errors import InputError
 
 # Operations whose results have memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.add")
 # Operations that read a value and keep no view of it.
 _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
+
+
+def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterable[Value]) -> None:
+    """Let a program use the kernels that are fastest on this processor; on a GPU, do nothing.
+
+    Args:
+        precision: of matrix products, "float32" or "bfloat16"; the program itself is float32.
+        fetched: values of the program that must stay.
+
+    Raises InputError if bfloat16 is asked for and not possible.
+    """
+    if not on_cpu():
+        return
+    kernels, rounds, kept = cpu_kernels(), precision == "bfloat16", {value.id for value in fetched}
+    if rounds and kernels.no_bfloat16:
+        raise InputError(f"no products in bfloat16 on this CPU: {kernels.no_bfloat16}; use float32")
+    use_compiled(program, kept)
+    use_onednn(program, kernels.operations, rounds, kept)
+
+
+def can_fuse_attention() -> bool:
+    """Return whether programs may be built with the compiled attention of operations.py."""
+    return on_cpu() and blas.is_available()
 
 
 def use_compiled(program: paddle.static.Program, kept: Collection[str]) -> None:

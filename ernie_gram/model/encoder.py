@@ -1,7 +1,7 @@
 """The Transformer encoder: BERT's post-norm layers under upstream's parameter names (paper, section 4.2).
 
 Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, E embedding size, H hidden,
-A heads, M slots. For rows without padding (sequences.py) read B as 1, and L as the number of rows.
+A heads, M slots. For rows without padding (PackedRows) read B as 1, and L as the number of rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import MarkedLayer, float32, fuses_attention
-from ernie_gram.model.attention import Attention, Stream, padding_bias
+from ernie_gram.model.attention import Attention, Places, Stream, bias_rows, padding_bias, relative_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
     Embedding,
@@ -29,8 +29,6 @@ from ernie_gram.model.layers import (
     optional,
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
-from ernie_gram.model.relative_position import bias_rows, relative_bias
-from ernie_gram.model.sequences import PackedRows, SlotRows
 
 # The rows of a stream, float32 [B, length, H].
 Rows: TypeAlias = tuple[paddle.Tensor, Stream]
@@ -55,6 +53,46 @@ class Replacement:
 
     slots: paddle.Tensor
     embeddings: paddle.Tensor
+
+
+class SlotRows:
+    """A row for each slot, [B, L, E]; `places` is for fused attention, or None without it."""
+
+    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, fused: bool) -> None:
+        self.places = Places(paddle.arange(paddle.shape(lengths_B)[0] + 1) * length, lengths_B) if fused else None
+
+    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
+        """Return the rows, float32 [B, L, E], of the slots' embeddings [B, L, E]."""
+        return slots_BLE
+
+    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
+        """Return the numbers of the rows, int64 [M], of slots b * L + l, none of them padding."""
+        return slots_M
+
+    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
+        """Return the rows [B, L, H] in the order of the slots, [B * L, H]."""
+        return rows.flatten(0, 1)
+
+
+class PackedRows(SlotRows):
+    """The slots that are not padding, T of all sequences together: [1, T, E]; for fused attention."""
+
+    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor) -> None:
+        starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
+        self.places = Places(starts, lengths_B)
+        self._is_real = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()
+        self._real = paddle.nonzero(self._is_real).flatten()
+
+    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
+        return paddle.gather(slots_BLE.flatten(0, 1), self._real).unsqueeze(0)
+
+    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
+        return paddle.gather(paddle.cumsum(self._is_real.astype("int64")) - 1, slots_M)
+
+    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
+        """Return the rows in the order of the slots, [B * L, H]; those of padding are 0."""
+        every = paddle.zeros([paddle.shape(self._is_real)[0], rows.shape[-1]])
+        return paddle.scatter(every, self._real, rows.flatten(0, 1))
 
 
 class InputEmbeddings(nn.Layer):

@@ -13,7 +13,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.kernels.selection import can_fuse_attention
+from ernie_gram.kernels.rewriting import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes, softmax_options
 from ernie_gram.pretraining.prepare import Run, evaluation_settings

@@ -18,8 +18,8 @@ from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_s
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
+from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
-from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import InputError, counted
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO

@@ -13,9 +13,8 @@ from typing import Any
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from reader import __version__
-from reader.errors import print_warning
+from reader.errors import print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
-from reader.system.console import write_or_drop
 from reader.system.installation import commit
 from reader.system.processes import available_cores
 from reader.system.untrusted_text import json_value

@@ -19,8 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
-from reader.errors import print_error
-from reader.system.console import write_or_drop
+from reader.errors import print_error, write_or_drop
 
 Item = TypeVar("Item")
 

@@ -15,7 +15,7 @@ from ernie_gram.distributed.device import World, on_cpu
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
-from ernie_gram.kernels.selection import can_fuse_attention, use_kernels
+from ernie_gram.kernels.rewriting import can_fuse_attention, use_kernels
 from ernie_gram.paddle_private import operations_listed_once, prepared_run, short_call_stacks
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig

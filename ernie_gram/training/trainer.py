@@ -13,7 +13,13 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, of_first_rank, sum_array
+from ernie_gram.distributed.collectives import (
+    StopAgreement,
+    check_agreement,
+    copy_from_first_rank,
+    of_first_rank,
+    sum_array,
+)
 from ernie_gram.distributed.device import World, kernels_used
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
@@ -26,7 +32,6 @@ from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
-from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError, counted

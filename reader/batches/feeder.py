@@ -11,11 +11,11 @@ import numpy as np
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.batches.masking import SpecialIds, mask_sequences, query_rows
-from reader.batches.prefetch import prefetched
 from reader.batches.sampler import micro_batch_rows, rank_share, sample_indices
 from reader.batches.sequences import find_sequences
 from reader.corpus.memmap import Corpus
 from reader.system.arrays import Int64s
+from reader.system.processes import prefetched
 
 
 @dataclass(frozen=True)

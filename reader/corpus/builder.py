@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.corpus.file_digests import check_files, digests_in
-from reader.corpus.memmap import ARRAYS, FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
+from reader.corpus.memmap import ARRAYS, FORMAT, LEXICON, Corpus, CorpusInfo, check_files, digests_in, unit_dtype
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.system.arrays import Int64s

@@ -1,7 +1,7 @@
 """The corpus that training reads: a memory-mapped stream of unit identities (paper, section 4.1: text corpora).
 
 A corpus is a folder that is either complete or absent:
-    corpus.json        counts, sizes, fingerprints, digests of the other files
+    corpus.json        counts, sizes, fingerprints, digests of the other files as `b2sum --length 256` prints them
     units.bin          identity of every unit, document after document (uint16 where C <= 65536, else uint32)
     documents.bin      int64 [documents + 1], index of the first unit of each document
     ngram_tokens.npy   int32, token IDs of all n-grams, concatenated
@@ -18,19 +18,19 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
-from reader.corpus.file_digests import check_files
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon
@@ -49,6 +49,7 @@ ARRAYS = NGRAM_TOKENS, NGRAM_OFFSETS, UNIT_COUNTS = ("ngram_tokens.npy", "ngram_
 KEPT = tuple(part for name in (*FILE_NAMES, LEXICON) for part in (name, f"{name}.json"))
 FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *KEPT}
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
+CHUNK_BYTES = 1 << 20
 
 
 def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:
@@ -66,7 +67,7 @@ class CorpusInfo:
         lowercase: as in the vocabulary.
         num_tokens: F; num_ngrams: N.
         documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
-        digests: file name -> digest (see file_digests.py).
+        digests: file name -> digest (see `file_digest`).
         shard: I/N as given to `ernie-gram corpus`; "", and not in the file, for a corpus that is not a shard.
     """
 
@@ -237,6 +238,40 @@ class Corpus:
 def _are_ascending(values: Int64s, last: int) -> bool:
     """Return whether numbers begin with 0, become larger from each to the next one, and end with `last`."""
     return bool(values[0] == 0 and values[-1] == last and (values[:-1] < values[1:]).all())
+
+
+def file_digest(path: Path, report: Callable[[int], Any] = lambda size: None) -> str:
+    """Return the 32-byte BLAKE2b of a file in hexadecimal. `report` is called with the size of each part read."""
+    digest, buffer = blake2b(digest_size=32), memoryview(bytearray(CHUNK_BYTES))
+    with path.open("rb", buffering=0) as file:
+        while size := file.readinto(buffer):
+            digest.update(buffer[:size])
+            report(size)
+    return digest.hexdigest()
+
+
+def digests_in(folder: Path) -> dict[str, str]:
+    """Return the digests of all files in a folder, by file name, except that of corpus.json."""
+    return {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != CORPUS_INFO}
+
+
+def check_files(folder: Path, digests: Mapping[str, str], report: Callable[[int], Any] = lambda size: None) -> None:
+    """Compare the files of a corpus with their digests.
+
+    Raises InputError that names each file that differs or cannot be read.
+    """
+    damaged = []
+    for name, expected in digests.items():
+        try:
+            is_equal = file_digest(folder / name, report) == expected
+        except OSError:
+            is_equal = False
+        if not is_equal:
+            damaged.append(str(folder / name))
+    if damaged:
+        raise InputError(
+            f"{', '.join(damaged)}: the content does not match the digest in {CORPUS_INFO}; build the corpus again"
+        )
 
 
 def check_corpus(path: Path) -> str:

@@ -225,6 +225,11 @@ def segmenter_of(lexicon: Lexicon | None) -> str:
     return lexicon.info.han if lexicon else "char"
 
 
+def is_own_list(path: Path) -> bool:
+    """Return whether a file is a list of the user's own, or an edited lexicon, and not a lexicon that was made here."""
+    return path.is_file() and not (info_path(path).is_file() and sha256_of(path) == LexiconInfo.read(path).sha256)
+
+
 def info_path(path: Path) -> Path:
     """Return the path of the JSON file that describes the lexicon at `path`."""
     return path.with_name(path.name + ".json")

@@ -15,19 +15,16 @@ import numpy as np
 
 from reader.errors import InputError, counted, located, print_note
 from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, info_path, spell
-from reader.system.atomic_files import sha256_of
 from reader.tokenization.basic_tokenizer import segmenter, split_words
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 
-def given_lexicon(path: Path, vocabulary: Vocabulary) -> Lexicon:
-    """Return the lexicon in a file that a user gives: one that was made here, or a list of the user's own.
+def own_lexicon(path: Path, vocabulary: Vocabulary) -> Lexicon:
+    """Return the lexicon that a list of the user's own stands for (see `is_own_list`).
 
-    Raises InputError that names the line that is wrong, or if no phrase of a list can be a unit.
+    Raises InputError that names the line that is wrong, or if no phrase of the list can be a unit.
     """
     info = LexiconInfo.read(path) if info_path(path).is_file() else None
-    if not path.is_file() or (info is not None and sha256_of(path) == info.sha256):
-        return Lexicon.load(path, vocabulary)
     han = info.han if info is not None else "char"
     phrases = _read(path, vocabulary.lowercase, han)
     _, offsets, is_unit = spell(phrases, PieceTable(vocabulary), vocabulary.unk)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numba as numba
 from numba.core import event
 
-from reader.system.console import write_or_drop
+from reader.errors import write_or_drop
 from reader.system.progress import is_shown
 
 COMPILES = "numba:compile"  # Numba's name of the event; reading a function from the cache is none

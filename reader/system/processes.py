@@ -1,4 +1,4 @@
-"""The cores of this machine, and processes that end with their parent: a map over tasks, and modules as commands."""
+"""The cores of this machine: maps over tasks, in processes that end with their parent or in threads; and commands."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from reader.errors import InputError, SystemRefusedError, last_error_in
@@ -102,6 +103,28 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
         finally:
             for future in pending:
                 future.cancel()
+
+
+def prefetched(make: Callable[[Task], Result], tasks: Iterator[Task], workers: int) -> Generator[Result, None, None]:
+    """Yield make(task) for every task, in the order of the tasks; threads make results before they are needed.
+
+    Args:
+        make: called in several threads at the same time.
+        tasks: may be endless.
+        workers: number of threads; it does not change the results.
+    """
+    num_prefetched = max(4, 2 * workers)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="feeder")
+    waiting: deque[Future[Result]] = deque()
+    try:
+        while True:
+            for task in islice(tasks, num_prefetched - len(waiting)):
+                waiting.append(pool.submit(make, task))
+            if not waiting:
+                return
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _start_worker(function: Callable[[Any], Any], parent: int) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reader.system.console import write_or_drop
+from reader.errors import write_or_drop
 
 if TYPE_CHECKING:
     from tqdm import tqdm

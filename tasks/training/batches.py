@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from reader.batches.fields import Batch
-from reader.batches.prefetch import prefetched
 from reader.batches.sampler import rank_share
 from reader.system.arrays import Int64s
+from reader.system.processes import prefetched
 from tasks.kinds.features import Features
 
 

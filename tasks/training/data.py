@@ -5,8 +5,12 @@ Warnings name what is valid, and probably not meant.
 
 from __future__ import annotations
 
+import os
+import pickle
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +36,8 @@ from tasks.registry import find_task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 
+# The variable with the path of shared data, for the processes that this one starts.
+SHARED = "ERNIE_GRAM_PREPARED"
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
@@ -266,3 +272,23 @@ def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predi
         f"{split.name}: the prediction for every example is {' '.join(distinct)}: the model has learned nothing; try "
         "another optimizer.learning_rate or seed, or more optimizer.epochs"
     )
+
+
+def share(data: Any) -> None:
+    """Let the processes that this one starts take the data, so that they are read once.
+
+    They are a pickle in an unnamed file, which this process holds open, so that nothing is left when the job has ended,
+    and nobody else can put a file there. If the disk is full, each process reads the data for itself.
+    """
+    with suppress(OSError), tempfile.TemporaryFile() as file:
+        pickle.dump(data, file, pickle.HIGHEST_PROTOCOL)
+        file.flush()
+        os.environ[SHARED] = f"/proc/{os.getpid()}/fd/{os.dup(file.fileno())}"
+
+
+def shared() -> Any:
+    """Return what the launcher of this process has shared; None if there is no such value."""
+    if path := os.environ.get(SHARED):
+        with open(path, "rb") as file:
+            return pickle.load(file)
+    return None

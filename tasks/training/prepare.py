@@ -19,7 +19,6 @@ from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import BEST
-from ernie_gram.run.prepared import shared
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.corpus.memmap import LEXICON
 from reader.errors import counted
@@ -42,6 +41,7 @@ from tasks.training.data import (
     evaluated_splits,
     read_data,
     selection_metric,
+    shared,
 )
 from tasks.training.finetuned import TaskDescription, write_description
 

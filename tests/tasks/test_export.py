@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from ernie_gram.convert import main as convert
 from ernie_gram.distributed.processor import OneDnnKernels
 from ernie_gram.formats.registry import read_model
-from ernie_gram.kernels import selection
+from ernie_gram.kernels import rewriting
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from reader.system.lock_files import locked_name
@@ -128,7 +128,7 @@ def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Pa
     assert run(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
     assert_one_line_error(run(*command, "--processes", "2"), "--processes: ")
-    slow = patch.object(selection, "cpu_kernels", return_value=OneDnnKernels((), "no AMX"))
+    slow = patch.object(rewriting, "cpu_kernels", return_value=OneDnnKernels((), "no AMX"))
     with slow, pytest.raises(InputError, match="no AMX"):
         FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])
     assert_one_line_error(run(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")

@@ -12,10 +12,10 @@ import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
-from ernie_gram.run.prepared import PATH, share, shared
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, InUseError
 from tasks.training.config import FinetuneConfig
+from tasks.training.data import SHARED, share, shared
 from tasks.training.prepare import prepare
 from tests.support.commands import assert_one_line_error
 from tests.support.own_files import assert_every_file_is_own
@@ -225,12 +225,12 @@ def test_processes_take_the_data_that_their_launcher_has_read(
 ) -> None:
     config, _ = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"))
     launcher = prepare(config, 2)
-    monkeypatch.setenv(PATH, "")
+    monkeypatch.setenv(SHARED, "")
     share(launcher.data)
     # As in another process.
     monkeypatch.setattr("tasks.training.prepare.read_data", None)
     run = prepare(config, 2, is_first=False)
-    os.close(int(Path(os.environ[PATH]).name))
+    os.close(int(Path(os.environ[SHARED]).name))
     assert run.describe() == launcher.describe()
     assert run.identity == launcher.identity
     assert run.kind.task == launcher.kind.task
@@ -238,7 +238,7 @@ def test_processes_take_the_data_that_their_launcher_has_read(
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_on_a_full_disk_nothing_is_shared(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PATH, "")
+    monkeypatch.setenv(SHARED, "")
     monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "wb"))
     share(b"x" * size)
     assert shared() is None

@@ -1,6 +1,13 @@
-"""The exchanges inside a program: what each bucket contains. The tests of the trainer run them in two processes."""
+"""The exchanges inside a program: what each bucket contains, and the agreement to end after the same step.
+
+The tests of the trainer run them in two processes.
+"""
 
 from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import paddle
@@ -8,6 +15,7 @@ import pytest
 
 from ernie_gram.distributed import collectives
 from ernie_gram.distributed.world import World
+from ernie_gram.run import termination
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
@@ -102,3 +110,14 @@ def test_only_the_array_of_rank_0_counts(monkeypatch: pytest.MonkeyPatch) -> Non
         world = World(rank, 3, paddle.CPUPlace())
         found = collectives.of_first_rank(None, np.array([7.0 if rank == 0 else 5.0]), world)
     assert found.tolist() == [7.0]
+
+
+@pytest.mark.parametrize("number", [None, *termination.SIGNALS], ids=str)
+def test_each_signal_of_one_rank_ends_all(number: signal.Signals | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    world: Any = SimpleNamespace(size=2)
+    executor: Any = None
+    for own, other in ((number, None), (None, number)):
+        others = np.array([*(other == each for each in termination.SIGNALS), 0.5])
+        monkeypatch.setattr(termination, "requested", lambda own=own: own)
+        monkeypatch.setattr(collectives, "sum_array", lambda _, array, __, others=others: array + others)
+        assert collectives.StopAgreement(executor, world, 0).signal_now(3) == number

@@ -13,7 +13,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.graph import skip_gradients_of_additions
 from ernie_gram.kernels import onednn
-from ernie_gram.kernels.selection import use_kernels
+from ernie_gram.kernels.rewriting import use_kernels
 from ernie_gram.model.layers import linear
 from reader.errors import InputError
 from tests.support.bfloat16 import needs_bfloat16, rounded

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram.kernels.selection import can_fuse_attention
+from ernie_gram.kernels.rewriting import can_fuse_attention
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training

@@ -11,7 +11,7 @@ import pytest
 from ernie_gram.api import Model
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import PROBABILITIES
-from ernie_gram.inference.outputs import build_outputs, network_of
+from ernie_gram.inference.forward import build_outputs, network_of
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, max_tokens, prediction_config, stored_config
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes

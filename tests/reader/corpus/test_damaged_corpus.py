@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader.corpus.file_digests import file_digest
-from reader.corpus.memmap import Corpus
+from reader.corpus.memmap import Corpus, file_digest
 from reader.errors import InputError
 from tests.support.runs import pretrain
 

@@ -42,7 +42,11 @@ def test_the_folder_depends_on_the_sources(tmp_path: Path) -> None:
     With a shared cache folder, a function compiled with an old hash would then look in the wrong slots.
     """
     (tmp_path / "reader" / "system").mkdir(parents=True)
-    for name in ("__init__.py", *(f"system/{module}.py" for module in ("__init__", "compiled", "console", "progress"))):
+    for name in (
+        "__init__.py",
+        "errors.py",
+        *(f"system/{module}.py" for module in ("__init__", "compiled", "progress")),
+    ):
         (tmp_path / "reader" / name).write_bytes((ROOT / "reader" / name).read_bytes())
     folders = []
     for content in ("a = 1\n", "a = 2\n", "a = 1\n"):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.processes import lines_of_module, ordered_map
+from reader.system.processes import lines_of_module, ordered_map, prefetched
 from tests.support.commands import ROOT
 
 
@@ -163,3 +163,8 @@ def test_the_process_is_asked_to_end_and_awaited(is_interrupted: bool, module: s
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
     assert (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_prefetched_results_come_in_order(workers: int) -> None:
+    assert [*prefetched(str, iter(range(20)), workers)] == [*map(str, range(20))]

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
+from reader.errors import write_or_drop
 from reader.system import progress as module
-from reader.system.console import write_or_drop
 from reader.system.progress import progress, show_progress
 
 

@@ -8,7 +8,7 @@ from tests.support.commands import python
 
 CODE = """
 import os, sys
-from reader.system.console import write_or_drop
+from reader.errors import write_or_drop
 
 kept = os.dup(1)
 os.dup2({}, 1)

@@ -16,7 +16,7 @@ from tests.support.static_programs import run
 def test_buckets_equal_the_reference(length: int) -> None:
     import paddle
 
-    from ernie_gram.model.relative_position import relative_buckets
+    from ernie_gram.model.attention import relative_buckets
 
     (table,), _ = run(lambda feeds: [relative_buckets(paddle.shape(feeds["x"])[0])], {"x": np.zeros(length, "float32")})
     assert table.tolist() == [[reference.bucket(q, k) for k in range(length)] for q in range(length)]

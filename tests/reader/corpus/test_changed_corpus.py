@@ -13,9 +13,8 @@ import pytest
 
 from ernie_gram.run.run_log import read_log
 from reader.build import main
-from reader.corpus import file_digests
-from reader.corpus.file_digests import file_digest
-from reader.corpus.memmap import Corpus, background_check
+from reader.corpus import memmap
+from reader.corpus.memmap import Corpus, background_check, file_digest
 from tests.support.commands import call
 from tests.support.further_cases import only
 from tests.support.runs import pretrain
@@ -82,7 +81,7 @@ def test_training_stops_without_a_checkpoint(copied: Path, monkeypatch: pytest.M
             time.sleep(0.05)
         return file_digest(path)
 
-    monkeypatch.setattr(file_digests, "file_digest", slow)
+    monkeypatch.setattr(memmap, "file_digest", slow)
     done = pretrain(copied, output, "--trainer.max_steps=8", "--trainer.save_every=4")
     assert done.returncode == 2
     expected = f"error: {copied / name / 'units.bin'}: the content does not match the digest in corpus.json"

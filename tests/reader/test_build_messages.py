@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from reader import build_messages
 from reader.build import main
-from reader.corpus import occurrences
+from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import Corpus
-from reader.corpus.occurrences import large_lexicon_warning
 from tests.support.commands import build, call
 
 
@@ -32,7 +32,7 @@ def test_a_corpus_of_the_lexicons_own_text_is_warned_of(
     assert line.startswith(f"warning: {tmp_path / 'corpus'}: the lexicon is too large for this text: half of ")
     assert f" occur at most {median:,.0f} times" in line
     assert corpus_of(built, "held_out.txt", tmp_path / "held_out") == ""
-    monkeypatch.setattr(occurrences, "MIN_MEDIAN_OCCURRENCES", median)
+    monkeypatch.setattr(build_messages, "MIN_MEDIAN_OCCURRENCES", median)
     assert corpus_of(built, "train.txt", tmp_path / "again") == ""
 
 
