@@ -10,7 +10,7 @@ A corpus is a folder that is either complete or absent:
     vocab.txt or spm.model, lexicon.tsv, lexicon.tsv.json    copies of the files it was made with
 
 Identities 0..F-1 are tokens, F..F+N-1 n-grams. The tokens of a unit follow from its identity, so only the stream of
-identities is stored, and one corpus serves every sequence length and every kind of masking.
+identities is stored, and one corpus serves every sequence length, and explicit and contiguous masking alike.
 """
 
 from __future__ import annotations
