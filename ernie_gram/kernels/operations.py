@@ -261,12 +261,12 @@ def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     return add_operation("add_bias", _add_bias, (rows, bias), (Result(0, in_place=in_place),))
 
 
-def sum_of_rows(rows: Value, like: Value) -> list[Value]:
-    """Return the sum of rows [..., n], in the shape of `like`, [n]."""
-    return add_operation("sum_of_rows", _sum_of_rows, (rows, like), (Result(1),))
+def sum_of_rows(rows: Value) -> list[Value]:
+    """Return the sum of rows [..., n], [n]."""
+    return add_operation("sum_of_rows", _sum_of_rows, (rows,), (Result(0, axes=(-1,)),))
 
 
-def _sum_of_rows(rows: np.ndarray, _: np.ndarray, out: np.ndarray) -> None:
+def _sum_of_rows(rows: np.ndarray, out: np.ndarray) -> None:
     compiled.sum_of_rows(_rows(rows, out.size), out)
 
 

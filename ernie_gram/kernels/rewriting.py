@@ -7,7 +7,6 @@ reading and writing its tensors, and both use one thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import paddle
 
@@ -69,9 +68,6 @@ def use_compiled(program: paddle.static.Program, kept: Collection[str]) -> None:
                 if results[0].dtype == paddle.float32 and not _is_kept(operation, kept):
                     insert_before(operation)
                     rewrites[operation.name()](operation, kept)
-        for operation in [each for each in block.ops if each.name() == "pd_op.unsqueeze"]:
-            if not operation.result(0).all_used_ops() and not _is_kept(operation, kept):
-                operation.erase()
         _draw_together([each for each in block.ops if operations.is_dropout_key(each)])
     insert_at_end(block)
 
@@ -164,65 +160,32 @@ def _is_read_once(x: Value, reader: Operation, kept: Collection[str]) -> bool:
     return _has_one_reader(x, kept) and not reader.has_attr(LAYER)
 
 
-class _Biased(NamedTuple):
-    """An addition of a bias [n]: x + ones [..., 1] x (bias as [1, n]), as ernie_gram.model.layers.linear makes it."""
-
-    rows: Value
-    bias: Value
-    addition: Operation
-    product: Operation
-
-    def is_free(self, kept: Collection[str]) -> bool:
-        """Return whether the sum may take the memory of the rows."""
-        return _is_free(self.rows, self.addition, kept)
-
-    def erase(self) -> None:
-        """Remove both operations, once nothing reads the sum."""
-        self.addition.erase()
-        self.product.erase()
+def _adds_bias(operation: Operation) -> bool:
+    """Return whether an operation adds a bias [n] to rows [..., n], or is the gradient of that."""
+    if operation.name() not in ("pd_op.add", "pd_op.add_grad"):
+        return False
+    rows, bias = operation.operands_source()[:2]
+    return len(rows.shape) > 1 and list(bias.shape) == [rows.shape[-1]]
 
 
-def _biased(operation: Operation, kept: Collection[str]) -> _Biased | None:
-    """Return the parts of an addition of a bias, None for other operations."""
-    if operation.name() != "pd_op.add":
-        return None
-    rows, product = operation.operands_source()
-    matmul = product.get_defining_op()
-    if matmul.name() != "pd_op.matmul" or not _has_one_reader(product, kept):
-        return None
-    bias = _bias_of(matmul)
-    return None if bias is None or list(bias.shape) != [rows.shape[-1]] else _Biased(rows, bias, operation, matmul)
-
-
-def _bias_of(product: Operation) -> Value | None:
-    """Return the bias [n] of ones [..., 1] x (bias as [1, n]), or of its gradient; None for other products."""
-    ones, row = product.operands_source()[:2]
-    unsqueeze = row.get_defining_op()
-    is_bias = _is_ones(ones) and ones.shape[-1] == 1 and len(row.shape) == 2 and unsqueeze.name() == "pd_op.unsqueeze"
-    return unsqueeze.operand_source(0) if is_bias else None
-
-
-def _product_gradient(operation: Operation, kept: Collection[str]) -> None:
-    """Replace the gradient of a bias, as a product of ones with a gradient, by the sum of the gradient's rows."""
-    bias, of_bias = _bias_of(operation), operation.result(1)
-    if bias is None or not _has_one_reader(of_bias, kept):
-        return
-    (reader,) = of_bias.all_used_ops()
-    gradient = operation.operand_source(2)
-    if reader.name() == "pd_op.unsqueeze_grad" and gradient.shape[-1] == bias.shape[0]:
-        (new,) = operations.sum_of_rows(gradient, bias)
-        reader.result(0).replace_all_uses_with(new)
-        reader.erase()
+def _addition_gradient(operation: Operation, _: Collection[str]) -> None:
+    """Replace the gradient of a bias by the sum of the gradient's rows, if that of the rows is not read."""
+    _, bias, gradient = operation.operands_source()
+    is_alone = not operation.result(0).all_used_ops()
+    if is_alone and _adds_bias(operation) and gradient.shape[-1] == bias.shape[0]:
+        (new,) = operations.sum_of_rows(gradient)
+        operation.result(1).replace_all_uses_with(new)
         operation.erase()
 
 
 def _gelu(operation: Operation, kept: Collection[str]) -> None:
     """Replace the exact gelu of rows + bias, if only gelu reads the sum; in training its gradient reads it too."""
     x = operation.operand_source(0)
-    found = _biased(x.get_defining_op(), kept) if _is_read_once(x, operation, kept) else None
-    if found and not operation.attrs()["approximate"]:
-        _replace(operation, operations.biased_gelu(found.rows, found.bias, found.is_free(kept)))
-        found.erase()
+    addition = x.get_defining_op()
+    if _adds_bias(addition) and _is_read_once(x, operation, kept) and not operation.attrs()["approximate"]:
+        rows, bias = addition.operands_source()
+        _replace(operation, operations.biased_gelu(rows, bias, _is_free(rows, addition, kept)))
+        addition.erase()
 
 
 def _layer_norm(operation: Operation, kept: Collection[str]) -> None:
@@ -232,46 +195,38 @@ def _layer_norm(operation: Operation, kept: Collection[str]) -> None:
     if addition.name() != "pd_op.add" or not _is_read_once(x, operation, kept):
         return
     residual, last = addition.operands_source()
-    found = _biased(last.get_defining_op(), kept) if _has_one_reader(last, kept) else None
+    inner = last.get_defining_op()
     is_last_axis = all(each.initialized() and list(each.shape) == [x.shape[-1]] for each in (scale, shift))
-    if found and is_last_axis and list(residual.shape) == list(found.rows.shape):
-        inputs, epsilon = (found.rows, found.bias, residual, scale, shift), float(operation.attrs()["epsilon"])
-        (new,) = operations.normalised_sum(*inputs, epsilon, found.is_free(kept))
+    if not is_last_axis or not _adds_bias(inner) or not _has_one_reader(last, kept):
+        return
+    rows, bias = inner.operands_source()
+    if list(residual.shape) == list(rows.shape):
+        inputs, epsilon = (rows, bias, residual, scale, shift), float(operation.attrs()["epsilon"])
+        (new,) = operations.normalised_sum(*inputs, epsilon, _is_free(rows, inner, kept))
         operation.result(0).replace_all_uses_with(new)
-        operation.erase()
-        addition.erase()
-        found.erase()
+        for replaced in (operation, addition, inner):
+            replaced.erase()
 
 
 def _addition(operation: Operation, kept: Collection[str]) -> None:
     """Replace the addition of a bias."""
-    found = _biased(operation, kept)
-    if found:
-        _replace(operation, operations.add_bias(found.rows, found.bias, found.is_free(kept)))
-        found.product.erase()
+    if _adds_bias(operation):
+        rows, bias = operation.operands_source()
+        _replace(operation, operations.add_bias(rows, bias, _is_free(rows, operation, kept)))
 
 
 # Replacements that remove other operations come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[str]], None]], ...] = (
     {"pd_op.softmax": _softmax},
-    {"pd_op.softmax_grad": _softmax_gradient},
+    {"pd_op.softmax_grad": _softmax_gradient, "pd_op.add_grad": _addition_gradient},
     {"pd_op.gelu": _gelu, "pd_op.layer_norm": _layer_norm},
     {
         "pd_op.dropout": _dropout,
         "pd_op.dropout_grad": _dropout_gradient,
         "pd_op.layer_norm_grad": _layer_norm_gradient,
         "pd_op.add": _addition,
-        "pd_op.matmul_grad": _product_gradient,
     },
 )
-
-
-def _is_ones(value: Value) -> bool:
-    operation = value.get_defining_op()
-    if operation.name() != "pd_op.full_like":
-        return False
-    number = operation.operand_source(1).get_defining_op()
-    return number.name() == "pd_op.full" and number.attrs()["value"] == 1
 
 
 def _rate(dropout: Operation) -> float:

@@ -53,13 +53,11 @@ class Stream:
             L for the context and K for query rows. With `places` only the relative bias, [1, A, L, L], or None.
         self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
             are among the keys already.
-        ones: see layers.ones_column.
         places: of the context, for fused attention on a CPU (see graph.fuses_attention).
     """
 
     bias: paddle.Tensor | None
     self_bias: paddle.Tensor | None
-    ones: paddle.Tensor | None
     places: Places | None = None
 
 
@@ -148,9 +146,9 @@ class Attention(nn.Layer):
         parts = (self.query, self.key, self.value)
         return paddle.concat([part.weight for part in parts], 1), paddle.concat([part.bias for part in parts])
 
-    def project(self, rows: paddle.Tensor, joined: tuple[paddle.Tensor, paddle.Tensor], stream: Stream) -> Projected:
+    def project(self, rows: paddle.Tensor, joined: tuple[paddle.Tensor, paddle.Tensor]) -> Projected:
         """Return the queries, keys and values of rows, [B, length, H]; `joined` is the result of `self.joined`."""
-        projected = linear(rows, *joined, stream.ones)
+        projected = linear(rows, *joined)
         # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
         return Projected(projected.reshape([0, 0, 3, self.heads, self.size]))
 

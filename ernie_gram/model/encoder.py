@@ -25,7 +25,6 @@ from ernie_gram.model.layers import (
     dropout,
     embedding,
     for_each_sequence,
-    ones_column,
     optional,
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
@@ -171,21 +170,20 @@ class EncoderLayer(nn.Layer):
             rows_M: numbers of the only rows of the context that are returned, int64; [1, M, H].
         """
         joined = self.attention.joined()
-        projected = [(rows, stream, self.attention.project(rows, joined, stream)) for rows, stream in streams]
+        projected = [(rows, stream, self.attention.project(rows, joined)) for rows, stream in streams]
         context = projected[0][2]
         found: list[Rows] = []
         for rows, stream, own in projected:
-            attended, ones = self.attention(own, context, stream), stream.ones
+            attended = self.attention(own, context, stream)
             if rows_M is not None and not found:
                 rows, attended = (paddle.gather(x.flatten(0, 1), rows_M).unsqueeze(0) for x in (rows, attended))
-                ones = ones_column(rows)
-            found.append((self._feed_forward(rows, attended, ones), stream))
+            found.append((self._feed_forward(rows, attended), stream))
         return found
 
-    def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor | None) -> paddle.Tensor:
-        attended = self.attention.output(attended, ones)
+    def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor) -> paddle.Tensor:
+        attended = self.attention.output(attended)
         rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
-        fed = self.ffn_out(activation(self.act, self.ffn_in(rows, ones)), ones)
+        fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
         return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
 
 
@@ -233,10 +231,10 @@ class Encoder(nn.Layer):
             padding_B11L = padding_bias(lengths_B, length)
         if layout.places is None:
             bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
-        streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH), layout.places))]
+        streams = [(context_BLH, Stream(bias, None, layout.places))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
-            streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
+            streams.append((query_BKH, self._query_stream(queries, padding_B11L, relative_ALL)))
         rows_M = None if wanted_M is None else layout.numbers(wanted_M)
         for layer in self.layers:
             with MarkedLayer() if self.training else nullcontext():
@@ -265,21 +263,16 @@ class Encoder(nn.Layer):
         return padding_B11L
 
     def _query_stream(
-        self,
-        query_BKH: paddle.Tensor,
-        queries: Queries,
-        padding_B11L: paddle.Tensor,
-        relative_ALL: paddle.Tensor | None,
+        self, queries: Queries, padding_B11L: paddle.Tensor, relative_ALL: paddle.Tensor | None
     ) -> Stream:
         """Return the stream of the query rows: the context's bias is that of their slots, their own that of distance 0.
 
         The paper does not say which bias a query row has for itself.
         """
-        ones = ones_column(query_BKH)
         if self.relative is None or relative_ALL is None:
-            return Stream(padding_B11L, paddle.zeros([1], "float32"), ones)
+            return Stream(padding_B11L, paddle.zeros([1], "float32"))
         own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
-        return Stream(padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias, ones)
+        return Stream(padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias)
 
 
 class Pooler(nn.Layer):

@@ -19,33 +19,22 @@ Declared = TypeVar("Declared")
 Made = TypeVar("Made")
 
 
-def ones_column(rows: paddle.Tensor) -> paddle.Tensor | None:
-    """Return a one for each row of `rows`, float32 [..., 1], for `linear` on a CPU; None on a GPU."""
-    # Detached: otherwise its gradient, a pass over that of the result, would be computed.
-    return paddle.ones_like(rows[..., :1].detach()) if on_cpu() else None
-
-
-def linear(
-    x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor, ones: paddle.Tensor | None = None
-) -> paddle.Tensor:
-    """Return x W + b for x [..., in], W [in, out] and b [out], in the precision of products.
-
-    On a CPU the bias is added as the product ones [..., 1] x b [1, out]. This is for speed only: there, the
-    gradient of a broadcasting addition takes several times as long as the product before it, while the gradient of a
-    product is again a product. (The finished program adds, and sums up the gradient, see kernels/rewriting.py.) `ones`
-    is the result of `ones_column`, if the caller has it already.
-    """
+def linear(x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
+    """Return x W + b for x [..., in], W [in, out] and b [out], in the precision of products."""
     x, weight, bias = (for_product(value) for value in (x, weight, bias))
     if not on_cpu():
         return F.linear(x, weight, bias)
-    ones = ones_column(x) if ones is None else ones
-    return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
+    if paddle.in_dynamic_mode():
+        # The gradient of an addition that broadcasts is slow there. In a program kernels/rewriting.py replaces it.
+        return paddle.addmm(bias, x.reshape([-1, len(weight)]), weight).reshape([*x.shape[:-1], len(bias)])
+    return paddle.matmul(x, weight) + bias
 
 
 def for_each_sequence(x: paddle.Tensor, sequences: paddle.Tensor, shape: list[int | paddle.Tensor]) -> paddle.Tensor:
     """Return x once for each sequence, [B, *shape], for an addition; on a GPU x itself, which broadcasts there.
 
-    On a CPU it is the product ones [B, 1] x x [1, ...], for the same reason as the bias in `linear`.
+    On a CPU it is the product ones [B, 1] x x [1, ...]. This is for speed only: there, the gradient of an addition that
+    broadcasts takes several times as long, while the gradient of a product is again a product.
 
     Args:
         x: float32, of the given shape.
@@ -95,8 +84,8 @@ class Linear(_Declared):
         super().__init__()
         self.weight, self.bias = self.parameter(declared.weight), self.parameter(declared.bias)
 
-    def forward(self, x: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
-        return linear(x, self.weight, self.bias, ones)
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return linear(x, self.weight, self.bias)
 
 
 class LayerNorm(_Declared):

@@ -1,8 +1,8 @@
 """The floating-point operations of the matrix products of encoders and heads, in a forward pass.
 
 A product [n, k] x [k, m] takes 2 n k m operations. Products with a dimension of 1 are additions and inner products in
-another form (see layers.linear), and are not counted, nor is the look-up of the relative position bias, which is below
-a hundredth of the attention.
+another form (see layers.for_each_sequence), and are not counted, nor is the look-up of the relative position bias,
+which is below a hundredth of the attention.
 """
 
 from __future__ import annotations
