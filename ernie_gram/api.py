@@ -163,7 +163,7 @@ class Model:
     def check_heads(self) -> None:
         """Raise InputError if the model cannot fill masks."""
         if not self.has_heads:
-            advice = f"choose another model, or export it with --outputs {FILL_MASK}"
+            advice = f"choose another model, and export that with --outputs {FILL_MASK}"
             raise InputError(f"{self.folder}: has no prediction heads; {advice}")
 
     def prepare(self, *names: str) -> Forward:

@@ -73,8 +73,8 @@ class FineTuned:
         Args:
             precision: of matrix products, "float32" or "bfloat16". By default it is that of the training.
 
-        Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged, and for a precision that
-        an exported program does not have.
+        Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged, and for another
+        precision than these.
         """
         model = load_finetuned(Path(run))
         for note in model.notes:

@@ -101,8 +101,6 @@ def parse_arguments() -> argparse.Namespace:
 def load_model(arguments: argparse.Namespace) -> LoadedModel:
     """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
     finetuned = load_finetuned(arguments.run)
-    is_alone = max(arguments.processes, WORLD_SIZE) == 1
-    require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
     if arguments.precision is not None:
         finetuned = finetuned.with_precision(arguments.precision, "--precision")
     if arguments.null_threshold is not None:

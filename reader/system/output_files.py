@@ -36,7 +36,7 @@ OWN_NAMES = (
 )
 OWN_NAMES_OF_RUNS = (
     *("config.yaml", "held_out.json", "log.jsonl", "task.json", "task.yaml", "result.json", "skipped_rows.txt"),
-    *("vocab.txt*", "spm.model*", "lexicon.tsv", "lexicon.tsv.json", "predictions_*", "curves.png", "visualdl"),
+    *("vocab.txt*", "spm.model*", "lexicon.tsv", "lexicon.tsv.json", "predictions_*", "visualdl"),
     *("console.txt", "launcher", "best", "starts.jsonl", "step_*", ".*"),
 )
 

@@ -196,7 +196,6 @@ class Scorer:
         """
         self._kind, self._world = finetuned.kind, world
         self._executor = paddle.static.Executor(world.place)
-        self._run: Callable[[Batch], Mapping[str, Any]]
         build, precision = partial(build_scores, finetuned.kind), finetuned.description.precision
         if finetuned.exported is not None:
             forward = exported_forward(finetuned.source, finetuned.exported, world.place, precision, build)
@@ -207,7 +206,7 @@ class Scorer:
             built = partial(build, network.described(), precision=precision)
             forward = Forward(built, model.parameters, str(model.source), world.place)
         forward.prepare([SCORES])
-        self._run = partial(forward.run, names=[SCORES])
+        self._run: Callable[[Batch], Mapping[str, Any]] = partial(forward.run, names=[SCORES])
 
     def scores(self, features: Features, batch_size: int) -> Float32s:
         """Return the scores of all units of some features, float32 [U, width], on every rank."""

@@ -123,11 +123,10 @@ def test_a_folder_that_another_process_writes_is_refused(tmp_path: Path, form: s
     assert done.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")
 
 
-def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Path) -> None:
+def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     model, folder = made_run(tmp_path / "run", TASKS["rte"]), tmp_path / "program"
     assert run(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
-    assert_one_line_error(run(*command, "--processes", "2"), "--processes: ")
     slow = patch.object(rewriting, "cpu_kernels", return_value=OneDnnKernels((), "no AMX"))
     with slow, pytest.raises(InputError, match="no AMX"):
         FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])

@@ -80,14 +80,17 @@ def test_the_bars_count_all_rows(rte: Path, tmp_path: Path, bars: dict[str, tqdm
     assert counted == [(f"reading {path}", 25, None), texts, ("predicting", 25, 25)]
 
 
-def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
+def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path: Path) -> None:
+    from tasks.export import main as export
+
     pairs_file(tmp_path / "test.tsv", labels=False)
-    common = [str(rte), "--data", str(tmp_path), "--json", "--batch_size", "4"]
-    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
-    assert len(records(*common, output=one)) == 25
-    done = python(
-        *("-m", "tasks.predict", *common, "--output", str(two), "--processes", "2"), LOG_DIR=str(tmp_path / "log")
-    )
+    common = ["--data", str(tmp_path), "--json", "--batch_size", "4", "--output"]
+    one, two, program = tmp_path / "one.jsonl", tmp_path / "two.jsonl", str(tmp_path / "program")
+    assert predict(rte, *common, one).returncode == 0
+    with fresh_scope():
+        assert call(export, str(rte), program, "--to", "inference").returncode == 0
+    two_processes = ("-m", "tasks.predict", program, *common, str(two), "--processes", "2")
+    done = python(*two_processes, LOG_DIR=str(tmp_path / "log"))
     assert done.returncode == 0, done.stderr
     assert one.read_bytes() == two.read_bytes()
 

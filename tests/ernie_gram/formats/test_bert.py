@@ -200,8 +200,8 @@ def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path:
     ("key", "value"),
     [
         *(("hidden_act", "gelu_new"), ("hidden_act", ["gelu"]), ("position_embedding_type", "relative_key")),
-        *(("is_decoder", True), ("hidden_size", "wide"), ("num_hidden_layers", 10**9), ("num_hidden_layers", -1)),
-        *(("num_attention_heads", 5), ("layer_norm_eps", 1.0)),
+        *(("is_decoder", True), ("add_cross_attention", True), ("hidden_size", "wide"), ("num_hidden_layers", 10**9)),
+        *(("num_hidden_layers", -1), ("num_attention_heads", 5), ("layer_norm_eps", 1.0)),
     ],
 )
 def test_settings_that_our_encoder_does_not_have_are_refused(key: str, value: Any, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tqdm import tqdm
 
+from ernie_gram.api import Model
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.fill_mask import main as fill_main
@@ -155,6 +156,26 @@ def test_bad_lines_are_named_and_the_good_ones_answered(encoder_folder: Path, tm
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=b"\xff\n")
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_in_batches_of_one_each_line_is_answered_before_the_next_is_read(
+    encoder_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, compute = [], Model.answers
+
+    def lines(_: list[Path]) -> Iterator[tuple[str, bytes]]:
+        for text in (b"ba", b"be"):
+            order.append("read")
+            yield "line", text
+
+    def computed(*arguments: Any) -> Any:
+        order.append("answered")
+        return compute(*arguments)
+
+    monkeypatch.setattr("ernie_gram.infer.read_lines", lines)
+    monkeypatch.setattr(Model, "answers", computed)
+    assert len(answers(infer(encoder_folder, "--batch_size", 1, stdin=b"x"))) == 2
+    assert order == ["read", "answered"] * 2
 
 
 def test_invalid_options_give_one_line(encoder_folder: Path, fill_mask_folder: Path, tmp_path: Path) -> None:

@@ -37,9 +37,7 @@ def test_own_names_are_refused_always_and_other_names_allowed(tmp_path: Path, ki
     check_output_path("--to", folder / "answers.jsonl", False)
 
 
-@pytest.mark.parametrize(
-    "name", ["best/model.safetensors", "step_9", "step_9/x", "result.json", "curves.png", "predictions_dev.tsv"]
-)
+@pytest.mark.parametrize("name", ["best/model.safetensors", "step_9", "step_9/x", "result.json", "predictions_dev.tsv"])
 def test_names_of_a_run_are_refused_even_if_they_are_new_and_through_links(tmp_path: Path, name: str) -> None:
     run = marked(tmp_path / "run", "log.jsonl")
     (tmp_path / "link").symlink_to(run)

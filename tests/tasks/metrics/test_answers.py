@@ -139,7 +139,9 @@ def test_the_ignored_punctuation_differs() -> None:
 
 
 def test_the_longest_run_that_both_texts_have_is_common() -> None:
-    assert (common_run([*"abcab"], [*"cabxc"]), common_run([*"ab"], [*"ba"]), common_run([], [])) == (3, 1, 0)
+    """Also one of frequent segments in a long text, and only the longest one of several."""
+    pairs = ("abcab", "cabxc"), ("abxcd", "abycd"), ("", ""), ("ab" * 150, "ba" * 150)
+    assert [common_run([*a], [*b]) for a, b in pairs] == [3, 2, 0, 299]
 
 
 CHINESE_GOLD = {"1": ["范廷颂", "保禄·范廷颂枢机"], "2": ["1963年"], "3": ["河内"], "4": ["apple pie"]}

@@ -33,6 +33,7 @@ def test_figures_of_a_binary_task_follow_from_its_table() -> None:
     expected = {"accuracy": 6 / 8, "f1": 2 / 3, "average": (6 / 8 + 2 / 3) / 2}
     assert accuracy_f1(GOLD, PREDICTIONS) == pytest.approx(expected)
     assert macro_f1(GOLD, PREDICTIONS) == pytest.approx({"accuracy": 6 / 8, "macro_f1": (2 / 3 + 8 / 10) / 2})
+    assert macro_f1(["a", "a"], ["a", "b"])["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)  # b is only predicted
     correlation = (2 * 4 - 1 * 1) / math.sqrt(3 * 3 * 5 * 5)
     assert matthews(GOLD, PREDICTIONS) == pytest.approx({"matthews": correlation, "accuracy": 6 / 8})
 

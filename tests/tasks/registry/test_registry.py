@@ -13,6 +13,18 @@ from tasks.kinds.task import Task
 from tasks.registry import TASKS, task_named
 from tests.support.task_files import load, write, write_json, write_lines
 
+LANGUAGES = {
+    "en": "mnli qnli qqp sst2 cola mrpc rte wnli stsb imdb ag_news race race_high race_middle squad1 squad2 conll2003",
+    "zh": "xnli lcqmc drcd cmrc2018 dureader_robust dureader msra_ner chnsenticorp "
+    "afqmc tnews iflytek cmnli ocnli csl cluewsc2020 c3 chid cluener",
+}
+
+
+def test_every_task_of_the_papers_tables_and_of_clue_is_there_in_its_language() -> None:
+    assert {name: task.language for name, task in TASKS.items()} == {
+        name: language for language, names in LANGUAGES.items() for name in names.split()
+    }
+
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_rows_are_complete(task: Task) -> None:
