@@ -212,13 +212,15 @@ def operations_listed_once() -> Iterator[None]:
     list_all: Callable[[Block], list[Operation]] = Block.ops.fget
 
     def list_new(block: Block) -> list[Operation]:
-        found = listed.get(block, [])
+        found = listed.get(block) or list_all(block)
         while found and found[-1] != block.back():
             last = len(found) - 1
             results = block.get_values_by_op_idx([*range(last, last + 10)])
             known, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
             found = [*found, *new] if new and known == found[-1] else []
-        listed[block] = found or list_all(block)
+        if found is not listed.get(block):
+            # Operations without results are not among those that were found.
+            listed[block] = found if len(found) == block.num_ops() else list_all(block)
         return listed[block].copy()
 
     with patch.object(Block, "ops", property(list_new)):
