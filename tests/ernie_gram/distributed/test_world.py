@@ -112,6 +112,8 @@ def test_processes_that_do_not_all_come_end_with_one_line(monkeypatch: pytest.Mo
         raise SystemError("(Fatal) _timeout:900 elapsed:901 (elapsed > _timeout)=1")
 
     monkeypatch.setattr(paddle_private, "first_store", wait)
+    monkeypatch.setattr(world, "WORLD_SIZE", 2)
+    monkeypatch.setattr(world, "_connect_first_group", pytest.fail)
     monkeypatch.setenv("PADDLE_MASTER", "node7:4567")
-    with pytest.raises(InputError, match=r"node7:4567.*--master"):
-        world._meet()
+    with pytest.raises(InputError, match=r"node7:4567.*--master.*NPROC"):
+        world.start_world("cpu")
