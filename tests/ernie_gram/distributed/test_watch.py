@@ -170,9 +170,10 @@ def test_a_rank_that_a_signal_ended_at_its_start_is_not_waited_for(start: Callab
 
 
 def test_a_failure_after_a_signal_ends_the_job(start: Callable[..., list[Rank]]) -> None:
-    ranks = start("exit 143", "sleep 0.5; echo 'error: no corpus'; exit 2", "trap '' TERM; sleep 60")
+    ranks = start("exit 143", "sleep 0.5; echo 'error: no corpus'; exit 2", "trap '' TERM; sleep 5; echo late")
     status, (line,) = run(ranks)
     assert status == 2
+    assert "late" not in ranks[2].log.read_text()
     assert line.startswith(f"rank 1 (process {ranks[1].process.pid}) ended with status 2: error: no corpus")
 
 
