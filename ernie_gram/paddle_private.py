@@ -208,18 +208,22 @@ def operations_listed_once() -> Iterator[None]:
     `paddle.static.gradients` (3.3.1) lists all operations three times for each that it differentiates, which takes half
     of the time in which gradients are built.
     """
-    listed: dict[Block, list[Operation]] = {}
+    listed: dict[Block, tuple[list[Operation], int]] = {}  # and the number of operations within those of the list
     list_all: Callable[[Block], list[Operation]] = Block.ops.fget
 
     def list_new(block: Block) -> list[Operation]:
-        found = listed.get(block, [])
-        while found and found[-1] != block.back():
-            last = len(found) - 1
-            results = block.get_values_by_op_idx([*range(last, last + 10)])
-            known, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
-            found = [*found, *new] if new and known == found[-1] else []
-        listed[block] = found or list_all(block)
-        return listed[block].copy()
+        found, inner = listed.get(block, ([], 0))
+        if not found or found[-1] != block.back():
+            while found and found[-1] != block.back():
+                last = len(found) - 1
+                results = block.get_values_by_op_idx([*range(last, last + 10)])
+                known, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
+                found = [*found, *new] if new and known == found[-1] else []
+            if not found or len(found) + inner != block.num_ops():  # operations without results are not found
+                found = list_all(block)
+                inner = block.num_ops() - len(found)
+            listed[block] = found, inner
+        return found.copy()
 
     with patch.object(Block, "ops", property(list_new)):
         yield

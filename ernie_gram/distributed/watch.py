@@ -29,7 +29,8 @@ SECOND_SIGNAL_SECONDS = 3.0
 # The exit status of a job with a rank that hangs; the same as that of `timeout`.
 HANG_STATUS = 124
 # The statuses of ranks that a signal has asked to end; negative if the rank had not yet set its own handlers.
-ENDED_BY_SIGNAL = tuple(status for number in SIGNALS for status in (128 + number, -number))
+SAVED = {128 + number for number in SIGNALS}
+ENDED_BY_SIGNAL = SAVED | {-number for number in SIGNALS}
 REASONS = {
     signal.SIGKILL: "perhaps by the system, because memory ran out",
     signal.SIGBUS: "a file that it was reading became shorter, or a disk or memory is full",
@@ -137,7 +138,7 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
             return _end(ranks, HANG_STATUS, 0, show)
         failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
         if failed:
-            report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= {*ENDED_BY_SIGNAL} else SETTLE_SECONDS))
+            report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= SAVED else SETTLE_SECONDS))
         if now >= kill_at:
             return _end(ranks, 128 + signals[-1], 0, show)
         if now >= report_at:

@@ -32,7 +32,8 @@ _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 
 # The store of the second group. It is needed as long as the process runs.
 _second_store: object = None
-_SIZE_KEY, _PORT_KEY = "number of processes", "port of the second store"
+_SIZE_KEYS = "number of processes of rank 0", "number of processes of others"
+_PORT_KEY = "port of the second store"
 STORE_SECONDS = 900  # Paddle's own limit for its first store
 
 prepare_environment()
@@ -83,14 +84,13 @@ def _meet() -> None:
 
     try:
         store = first_store()
-        if RANK == 0:
-            store.set(_SIZE_KEY, str(WORLD_SIZE))
-        expected = int(store.get(_SIZE_KEY))
+        store.set(_SIZE_KEYS[RANK > 0], str(WORLD_SIZE))
+        other = int(store.get(_SIZE_KEYS[RANK == 0]))
     except (RuntimeError, OSError, SystemError) as error:
-        message = f"not all {WORLD_SIZE} processes have met at {os.environ['PADDLE_MASTER']}"
-        raise SystemRefusedError(f"{message}; were all machines started, with the same --master? ({error})") from error
-    message = f"{WORLD_SIZE} processes by this machine, {expected} by that of rank 0; NPROC and --nnodes must agree"
-    require(expected == WORLD_SIZE, "NPROC", message)
+        message = f"not all {WORLD_SIZE} processes have met at {os.environ['PADDLE_MASTER']}; were all machines started"
+        raise SystemRefusedError(f"{message}, with the same --master, --nnodes and NPROC? ({error})") from error
+    message = f"{WORLD_SIZE} processes by this machine, {other} by another; NPROC and --nnodes must agree"
+    require(other == WORLD_SIZE, "NPROC", message)
 
 
 def _connect_first_group() -> None:

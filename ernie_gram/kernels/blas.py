@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -77,7 +78,7 @@ def pack(matrix: np.ndarray) -> np.ndarray:
     library.cblas_sgemm_pack_get_size.restype = ctypes.c_size_t
     # The size is an upper bound. What is not written takes no memory, unless it was used before.
     memory = mmap.mmap(-1, library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k), _PRIVATE)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # addresses within large pages are found faster
+    with suppress(AttributeError, OSError):  # addresses within large pages, if the system has them, are found faster
         memory.madvise(mmap.MADV_HUGEPAGE, 0, matrix.nbytes // mmap.PAGESIZE * mmap.PAGESIZE)
     packed: np.ndarray = np.frombuffer(memory, np.uint8)[: len(memory) // 4 * 4].view(np.float32)
     sizes = (_ROWS, n, k)

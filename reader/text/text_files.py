@@ -94,7 +94,7 @@ class Segment:
         """Return the first whole lines of the segment, all from one file, of at most `max_bytes` bytes."""
         first = self.parts[0]
         raw = first.raw[: first.raw.rfind(b"\n", 0, max_bytes) + 1]
-        return Segment([first._replace(raw=raw, is_last=False)], self.text_field)
+        return Segment([first._replace(raw=raw)], self.text_field)
 
     def _text_of(self, part: Part) -> bytes:
         # For a compressed file, the error shows the command for the decompressed file.

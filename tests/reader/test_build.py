@@ -86,6 +86,7 @@ def test_inputs_and_files_of_a_corpus_are_never_replaced(built: Path, text: Path
     (tmp_path / "mine.tsv.json").write_text("mine")
     for command, message in (
         (["vocab", "--input", text, "--output", text, "--overwrite"], f"--output: {text} is also an input"),
+        (["vocab", "--input", text.parent, "--output", text, "--overwrite"], f"--output: {text} is also an input"),
         (["vocab", "--input", text, "--output", corpus / "vocab.txt", "--overwrite"], "vocab.txt belongs to the"),
         (["lexicon", *inputs, "--output", built / "vocab.txt", "--overwrite"], "vocab.txt is also an input"),
         (["lexicon", *inputs, "--output", tmp_path / "mine.tsv"], r"mine\.tsv\.json: already exists"),

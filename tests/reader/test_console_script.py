@@ -29,6 +29,13 @@ def test_every_command_is_in_the_list() -> None:
     assert [line.split()[0] for line in lines if line.startswith("  ")][-len(MODULES) :] == [*MODULES]
 
 
+def test_a_list_of_commands_that_nobody_takes_is_no_error() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", "from reader.console_script import main; main()", "--help"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_the_version_is_the_same_everywhere(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

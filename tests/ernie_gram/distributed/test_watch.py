@@ -162,10 +162,18 @@ def test_a_signal_to_another_rank_or_machine_leaves_time_to_save(start: Callable
     assert ranks[0].log.read_text().endswith("saved\n")
 
 
+def test_a_rank_that_a_signal_ended_at_its_start_is_not_waited_for(start: Callable[..., list[Rank]]) -> None:
+    """It had not yet set its handlers, so the others do not end with it."""
+    ranks = start("sleep 3; echo late", "kill -15 $$")
+    assert run(ranks)[0] == 143
+    assert "late" not in ranks[0].log.read_text()
+
+
 def test_a_failure_after_a_signal_ends_the_job(start: Callable[..., list[Rank]]) -> None:
-    ranks = start("exit 143", "sleep 0.5; echo 'error: no corpus'; exit 2", "trap '' TERM; sleep 60")
+    ranks = start("exit 143", "sleep 0.5; echo 'error: no corpus'; exit 2", "trap '' TERM; sleep 5; echo late")
     status, (line,) = run(ranks)
     assert status == 2
+    assert "late" not in ranks[2].log.read_text()
     assert line.startswith(f"rank 1 (process {ranks[1].process.pid}) ended with status 2: error: no corpus")
 
 

@@ -20,10 +20,15 @@ SIZES = {"a": 30, "b": 50, "c": 80, "d": 8}
 X = Field("x", "BL", "float32", "rows")
 
 
-def test_a_packed_matrix_multiplies_any_number_of_rows() -> None:
+@pytest.mark.parametrize("advice", [getattr(blas.mmap, "MADV_HUGEPAGE", None), 12345, None])
+def test_a_packed_matrix_multiplies_any_number_of_rows(advice: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the system has no large pages, or Python does not know them."""
     if not (blas.is_available() and hasattr(mkl(), "cblas_sgemm_pack_get_size")):
         pytest.skip("Paddle's package brings no library that packs")
-    assert blas.can_pack()
+    monkeypatch.setattr(blas.mmap, "MADV_HUGEPAGE", advice, raising=False)
+    if advice is None:
+        monkeypatch.delattr(blas.mmap, "MADV_HUGEPAGE")
+    assert blas.can_pack.__wrapped__()
     random = np.random.default_rng(2)
     for k, n in ((40, 64), (64, 41), (300, 520)):
         matrix = random.standard_normal((k, n)).astype(np.float32)

@@ -114,3 +114,23 @@ def test_equation_4_a_query_row_changes_neither_the_context_nor_another_query_ro
         assert np.array_equal(changed_context, context)
         np.testing.assert_allclose(changed_queries[:, column], queries[:, 1], atol=1e-6)
     assert not np.allclose(encoder_outputs(other)[1][:, 0], queries[:, 0], atol=1e-2)
+
+
+@pytest.mark.parametrize("fuses", [False, True])
+def test_no_attention_weights_are_dropped_in_evaluation(fuses: bool) -> None:
+    from ernie_gram.graph import computing
+    from ernie_gram.model.encoder import Encoder
+
+    def build(feeds: dict) -> list:
+        found = []
+        for rate in (0.0, 0.9):
+            config = dataclasses.replace(SMALL, attention_probs_dropout_prob=rate)
+            encoder = Encoder(parameters.encoder(config, 50), config)
+            encoder.eval()
+            with computing("float32", fuses):
+                found.append(encoder(feeds["ids"], feeds["lengths"])[0])
+        return found
+
+    ids = np.random.default_rng(1).integers(1, 50, (2, 21))
+    (expected, found), _ = run(build, {"ids": ids, "lengths": np.array([21, 21])})
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -127,6 +128,8 @@ def test_the_command_takes_its_settings_from_the_run(finished: Path, bars: dict[
     done = call(main, str(finished)).ok()
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["unit frequencies", "left neighbour", "both neighbours"]
+    values = [float(re.search(r"perplexity ([\d,.]+),", line)[1].replace(",", "")) for line in lines]  # type: ignore[index]
+    assert values == sorted(values, reverse=True)  # each predictor knows more than the one before
     masking, _, both = bars.values()
     assert both.n == both.total > masking.n == masking.total > 0
     # The run's own evaluation has the first predictor beside the model, on the same masked units.

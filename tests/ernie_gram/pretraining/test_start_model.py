@@ -48,7 +48,7 @@ def test_given_settings_that_do_not_change_the_model_are_kept(corpus: Corpus) ->
     for key, value in given.items():
         if key not in ("emb_size", "vocab_size"):
             assert getattr(config.model, key) == value, key
-    assert config.model.embedding_size == 16
+    assert (config.model.embedding_size, config.model.vocab_size) == (16, 1000)  # null is as in the given model
     assert config.model.relative_position_start == "zero"
     assert start.notes == ()
 

@@ -45,6 +45,7 @@ def test_documents_contain_the_tokens_of_their_text(built: Path, corpus: Corpus)
     assert corpus.info.documents == len(expected)
     assert corpus.info.ngram_units == (corpus.units >= corpus.info.num_tokens).sum() > 1000
     assert np.array_equal(corpus.unit_counts, np.bincount(corpus.units, minlength=corpus.num_units))
+    assert corpus.units.dtype == np.uint16
 
 
 def test_words_that_are_forgotten_are_cut_as_before(built: Path, corpus: Corpus) -> None:

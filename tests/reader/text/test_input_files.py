@@ -59,7 +59,8 @@ def test_vocabularies_of_models_and_files_of_corpora_are_no_text(tmp_path: Path)
         for name in names:
             (tmp_path / folder / name).write_text("\n".join(SPECIAL_TOKENS) if name == "vocab.txt" else "x\n")
     # Only a name is not enough: other programs have such names too.
-    (tmp_path / "text" / "vocab.txt").write_text("words to learn\n")
+    (tmp_path / "text" / "vocab.txt").write_text("[MASK] stands between [CLS] and the end\n")
+    (tmp_path / "text" / "a.txt").write_text(f"a page on {' '.join(SPECIAL_TOKENS)}\n")
     expected = [tmp_path / "text" / name for name in ("BOOK.TXT", "a.txt", "log.jsonl", "vocab.txt")]
     assert find_files([str(tmp_path)]) == expected
     assert find_files([str(tmp_path / "**" / "vocab.txt")]) == [expected[3]]
