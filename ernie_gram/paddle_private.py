@@ -1,6 +1,6 @@
 """All names of Paddle that are private or not documented, as they were seen in version 3.3.1.
 
-No other module uses such names. Each has a test (tests/ernie_gram/test_paddle_private.py), which fails if Paddle lacks
+No other module uses such names. Each has a test (most in tests/ernie_gram/test_paddle_private.py) that fails if Paddle lacks
 the name or changes what it does. A name that ends with "_" works in place. Methods of values and operations of programs
 are not documented either; modules that rewrite programs call them.
 
@@ -212,21 +212,28 @@ def operations_listed_once() -> Iterator[None]:
     list_all: Callable[[Block], list[Operation]] = Block.ops.fget
 
     def list_new(block: Block) -> list[Operation]:
-        found, inner = listed.get(block, ([], 0))
-        if not found or found[-1] != block.back():
-            while found and found[-1] != block.back():
-                last = len(found) - 1
-                results = block.get_values_by_op_idx([*range(last, last + 10)])
-                known, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
-                found = [*found, *new] if new and known == found[-1] else []
-            if not found or len(found) + inner != block.num_ops():  # operations without results are not found
-                found = list_all(block)
-                inner = block.num_ops() - len(found)
-            listed[block] = found, inner
+        known, inner = listed.get(block, ([], 0))
+        found = _with_new(block, known)
+        if found is not known and len(found) + inner != block.num_ops():  # operations without results are not found
+            found = []
+        if not found:
+            found = list_all(block)
+            inner = block.num_ops() - len(found)
+        listed[block] = found, inner
         return found.copy()
 
     with patch.object(Block, "ops", property(list_new)):
         yield
+
+
+def _with_new(block: Block, known: list[Operation]) -> list[Operation]:
+    """Return the known first operations of a block and those behind them; [] if none is known, or others are first."""
+    while known and known[-1] != block.back():
+        last = len(known) - 1
+        results = block.get_values_by_op_idx([*range(last, last + 10)])
+        first, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
+        known = [*known, *new] if new and first == known[-1] else []
+    return known
 
 
 @contextmanager

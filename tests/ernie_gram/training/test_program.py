@@ -5,10 +5,11 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
-from ernie_gram.paddle_private import persistable, prepared_run
+from ernie_gram.paddle_private import add_, persistable, prepared_run
 from reader.batches.fields import LENGTHS, Batch
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 import paddle  # isort: skip
 from paddle.nn.initializer import Constant  # isort: skip
@@ -45,3 +46,18 @@ def test_a_program_is_prepared_once_for_each_scope_and_what_is_fetched() -> None
     assert [found["sum"].item() for found in (*first, *second)] == [3, 10, 3, 10]
     assert again["scaled"].tolist() == [2, 4]
     assert prepared.call_count == 3  # two scopes, and once without values
+
+
+def test_a_prepared_program_is_run_like_others_but_not_looked_for() -> None:
+    with fresh_program() as (executor, main, startup):
+        x = paddle.static.data("x", [None], "float32")
+        total = persistable("total", [1], Constant(1.0))
+        add_(total, x.sum(keepdim=True))
+        executor.run(startup)
+        run_prepared = prepared_run(executor, main, [total * 2])
+        with fresh_scope(), patch.object(type(main), "__str__", side_effect=AssertionError):
+            # The scope is the one in which it was prepared, and the program is not written as text.
+            found = [run_prepared({"x": np.full(size, 1.0, np.float32)})[0].tolist() for size in (1, 3)]
+            with pytest.raises(AssertionError):
+                executor.run(main, {"x": np.ones(1, np.float32)}, [total])
+    assert found == [[4], [10]]
