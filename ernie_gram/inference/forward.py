@@ -103,6 +103,7 @@ class Forward:
         if self._place.is_cpu_place():
             folded = fold_parameters(program.main)
             join_operations(program.main, {value.id for value in program.fetches.values()})
+        read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name
             if self._scope.find_var(name) is not None:
@@ -114,6 +115,9 @@ class Forward:
             else:
                 # On a CPU, without a copy.
                 variable.set(made, self._place, self._place.is_cpu_place())
+        for name in {each for sources, _ in folded.values() for each in sources} - read - folded.keys():
+            # All programs read what was computed from it. Its shape is kept, for checks.
+            self._parameters[name] = np.broadcast_to(np.float32(np.nan), self._parameters[name].shape)
 
 
 def network_of(model: ModelRecord) -> dict[str, Any]:
