@@ -195,10 +195,7 @@ def _machines_of_slurm(here: int) -> tuple[str, int, int]:
 
 
 def _check_master(master: str, is_here: bool) -> None:
-    """Raise InputError unless a text is HOST:PORT, and an address of HOST is known.
-
-    If HOST is here, raise InUseError if another process has the port; Paddle would abort without a reason.
-    """
+    """Raise InputError unless a text is HOST:PORT, an address of HOST is known and, if HOST is here, PORT can be used."""
     host, colon, port = master.rpartition(":")
     with located(f"LAUNCH_ARGS: --master {master}"):
         if not (colon and port.isdecimal() and 0 < int(port) < 1 << 16):
@@ -207,14 +204,20 @@ def _check_master(master: str, is_here: bool) -> None:
             socket.getaddrinfo(host, None, socket.AF_INET)
         except OSError as error:
             raise InputError(f"no address is known for {host}") from error
-        try:
-            with socket.socket() as server:
-                # As Paddle. It must not listen: a rank of another machine would connect to it.
-                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                server.bind(("", int(port) if is_here else 0))
-        except OSError as error:
-            kind = InUseError if error.errno == errno.EADDRINUSE else InputError
-            raise kind(f"the port cannot be used ({os.strerror(error.errno or 0)}); choose another one") from error
+        if is_here:
+            _check_port(int(port))
+
+
+def _check_port(port: int) -> None:
+    """Raise InUseError if another process has a port, InputError if it cannot be used; Paddle would abort."""
+    try:
+        with socket.socket() as server:
+            # As Paddle. It must not listen: a rank of another machine would connect to it.
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind(("", port))
+    except OSError as error:
+        kind = InUseError if error.errno == errno.EADDRINUSE else InputError
+        raise kind(f"the port cannot be used ({os.strerror(error.errno or 0)}); choose another one") from error
 
 
 def _log_folder(processes: Processes) -> Path:
