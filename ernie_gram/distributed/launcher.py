@@ -195,7 +195,7 @@ def _machines_of_slurm(here: int) -> tuple[str, int, int]:
 
 
 def _check_master(master: str, is_here: bool) -> None:
-    """Raise InputError unless a text is HOST:PORT, an address of HOST is known and, if HOST is here, PORT can be used."""
+    """Raise InputError unless a text is HOST:PORT, HOST has an address, and PORT can be used if HOST `is_here`."""
     host, colon, port = master.rpartition(":")
     with located(f"LAUNCH_ARGS: --master {master}"):
         if not (colon and port.isdecimal() and 0 < int(port) < 1 << 16):
