@@ -140,9 +140,9 @@ def test_no_name_of_a_class_stands_for_two() -> None:
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 1860,
+    "ernie_gram": 1870,
     "ernie_gram/config": 289,
-    "ernie_gram/distributed": 1450,
+    "ernie_gram/distributed": 1460,
     "ernie_gram/formats": 2950,
     "ernie_gram/inference": 1060,
     "ernie_gram/kernels": 2380,
