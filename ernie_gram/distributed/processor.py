@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
-_MKL = "libs/libmklml_intel.so"  # in Paddle's package
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # Set to 0 to use no kernel of oneDNN.
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
@@ -39,9 +38,14 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
 
 
 @cache
+def library_of_paddle(name: str) -> ctypes.CDLL:
+    """Return a library of Paddle, which must be loaded, by its file name. Raises OSError if it brings none."""
+    return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / "libs" / name))
+
+
 def mkl() -> ctypes.CDLL:
-    """Return MKL as Paddle, which must be loaded, brings it. Raises OSError if it brings none."""
-    return ctypes.CDLL(str(Path(sys.modules["paddle"].__file__ or "").parent / _MKL))
+    """Return MKL as Paddle brings it; see `library_of_paddle`."""
+    return library_of_paddle("libmklml_intel.so")
 
 
 def read_mkl_setting() -> int | None:

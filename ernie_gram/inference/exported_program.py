@@ -42,8 +42,8 @@ def exported_forward(
     this device does not have the precision.
     """
     description = description or load_description(folder)
-    built = partial(build, description.network, precision=precision)
-    return Forward(built, exported_parameters(folder, description), str(folder), place or current_place())
+    built, parameters = partial(build, description.network), exported_parameters(folder, description)
+    return Forward(built, parameters, str(folder), place or current_place(), precision)
 
 
 def exported_parameters(folder: Path, description: Description) -> Arrays:

@@ -22,8 +22,10 @@ from ernie_gram.formats.parameters import model_config
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.export import build_encoder
+from ernie_gram.kernels import bfloat16_products
 from ernie_gram.kernels.chains import join_operations
 from ernie_gram.kernels.folding import computed, erase_unread_parameters, fold_parameters
+from ernie_gram.kernels.rewriting import check_precision
 from ernie_gram.paddle_private import Place, share_memory
 from ernie_gram.pretraining.config import stored_config
 from ernie_gram.pretraining.network import build_prediction
@@ -32,8 +34,8 @@ from ernie_gram.training.program import Program
 from ernie_gram.training.variables import check_array
 from reader.batches.fields import FIELDS, Batch
 
-# Builds the program that fetches outputs of the given names.
-Build = Callable[[tuple[str, ...]], Program]
+# Builds the program that fetches outputs of the given names, with products in the given precision.
+Build = Callable[[tuple[str, ...], str], Program]
 
 
 class Forward:
@@ -45,6 +47,7 @@ class Forward:
         parameters: Mapping[str, Any],
         source: str,
         place: Place,
+        precision: str = "float32",
     ) -> None:
         """Nothing is built before the first run.
 
@@ -52,8 +55,13 @@ class Forward:
             parameters: arrays by name, more than are needed perhaps, which must stay unchanged as long as this object
                 is used. Or the tensors of a layer on this device: then each run reads their present values.
             source: whose parameters these are, for errors.
+            precision: of matrix products.
         """
         self._build, self._parameters, self._source, self._place = build, dict(parameters), source, place
+        self._is_layer = isinstance(next(iter(self._parameters.values()), None), paddle.Tensor)
+        self._folds, self._precision = place.is_cpu_place() and not self._is_layer, precision
+        # Of parameters that are folded, only products by matrices are in bfloat16.
+        self._rounds = precision == "bfloat16" and self._folds and bfloat16_products.is_available()
         self._executor = paddle.static.Executor(place)
         self._scope, self._programs = paddle.static.Scope(), dict[tuple[str, ...], Program]()
 
@@ -65,8 +73,9 @@ class Forward:
         """
         key = tuple(names)
         if key not in self._programs:
+            check_precision(self._precision)
             with static_mode(self._scope):
-                program = self._build(key)
+                program = self._build(key, "float32" if self._rounds else self._precision)
                 self._set_parameters(program)
                 self._programs[key] = program
         return self._programs[key]
@@ -97,11 +106,11 @@ class Forward:
         erase_unread_parameters(program.main)  # of heads that these outputs do not need
         for parameter in program.main.global_block().all_parameters():
             check_array(self._parameters, parameter.name, parameter.shape, self._source)
-        if isinstance(next(iter(self._parameters.values()), None), paddle.Tensor):
+        if self._is_layer:
             return
         folded = {}
-        if self._place.is_cpu_place():
-            folded = fold_parameters(program.main)
+        if self._folds:
+            folded = fold_parameters(program.main, self._rounds)
             join_operations(program.main, {value.id for value in program.fetches.values()})
         read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
@@ -110,11 +119,8 @@ class Forward:
                 continue
             variable = self._scope.var(name).get_tensor()
             made = computed(folded, name, self._parameters) if name in folded else self._parameters[name]
-            if isinstance(made, paddle.Tensor):
-                share_memory(variable, made)
-            else:
-                # On a CPU, without a copy.
-                variable.set(made, self._place, self._place.is_cpu_place())
+            # On a CPU, without a copy.
+            variable.set(made, self._place, self._place.is_cpu_place())
         for name in {each for sources, _ in folded.values() for each in sources} - read - folded.keys():
             # All programs read what was computed from it. Its shape is kept, for checks.
             self._parameters[name] = np.broadcast_to(np.float32(np.nan), self._parameters[name].shape)
@@ -131,8 +137,8 @@ def network_of(model: ModelRecord) -> dict[str, Any]:
 def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:
     """Return the forward program of a model, with the present parameters of a layer of it if there is one."""
     parameters = model.parameters if layer is None else {each.name: each for each in layer.parameters()}
-    build = partial(build_outputs, network_of(model), precision=precision)
-    return Forward(build, parameters, str(model.source), current_place())
+    build = partial(build_outputs, network_of(model))
+    return Forward(build, parameters, str(model.source), current_place(), precision)
 
 
 def build_outputs(

@@ -76,15 +76,20 @@ def pack(matrix: np.ndarray) -> np.ndarray:
     """Return a matrix, float32 [k, n], in the order in which the library multiplies by it; it must not be moved."""
     (k, n), library = matrix.shape, mkl()
     library.cblas_sgemm_pack_get_size.restype = ctypes.c_size_t
-    # The size is an upper bound. What is not written takes no memory, unless it was used before.
-    memory = mmap.mmap(-1, library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k), _PRIVATE)
-    with suppress(AttributeError, OSError):  # addresses within large pages, if the system has them, are found faster
-        memory.madvise(mmap.MADV_HUGEPAGE, 0, matrix.nbytes // mmap.PAGESIZE * mmap.PAGESIZE)
-    packed: np.ndarray = np.frombuffer(memory, np.uint8)[: len(memory) // 4 * 4].view(np.float32)
+    packed = memory_of_packed(library.cblas_sgemm_pack_get_size(_SECOND, _ROWS, n, k), matrix.nbytes)
     sizes = (_ROWS, n, k)
     given, target = ctypes.c_void_p(matrix.ctypes.data), ctypes.c_void_p(packed.ctypes.data)
     library.cblas_sgemm_pack(_BY_ROWS, _SECOND, _AS_IT_IS, *sizes, ctypes.c_float(1.0), given, n, target)
     return packed
+
+
+def memory_of_packed(most: int, size: int) -> np.ndarray:
+    """Return memory of its own, float32, for a packed matrix of at most `most` bytes, of which `size` are used."""
+    # What is not written takes no memory, unless it was used before.
+    memory = mmap.mmap(-1, most, _PRIVATE)
+    with suppress(AttributeError, OSError):  # addresses within large pages, if the system has them, are found faster
+        memory.madvise(mmap.MADV_HUGEPAGE, 0, size // mmap.PAGESIZE * mmap.PAGESIZE)
+    return np.frombuffer(memory, np.uint8)[: most // 4 * 4].view(np.float32)
 
 
 def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:

@@ -1,35 +1,35 @@
 """Compute what a program without gradients makes of its parameters alone once, instead of in every run.
 
-This is how the weights of queries, keys and values become one matrix, and weights are rounded to bfloat16, or
-packed for MKL, which would otherwise pack them in each product.
+This is how the weights of queries, keys and values become one matrix, and weights are packed, which would otherwise be
+done in each product, and rounded to bfloat16 if products are computed in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import paddle
 from paddle.nn.initializer import Constant
 
 from ernie_gram.formats.untrusted.arrays import forget_pages
-from ernie_gram.graph import dynamic_mode
-from ernie_gram.kernels import operations
-from ernie_gram.kernels.blas import can_pack, pack
+from ernie_gram.kernels import bfloat16_products, blas, operations
 from ernie_gram.paddle_private import Operation, Value, insert_before, untrained_parameter
 
 # Computes a parameter from the arrays of others.
-Compute = Callable[[list[np.ndarray]], Any]
+Compute = Callable[[list[np.ndarray]], np.ndarray]
 Folded = dict[str, tuple[list[str], Compute]]
 PACKED = "packed"
 # A product by a matrix with a dimension up to this size stays as it is.
 SMALL = 32
 
 
-def fold_parameters(program: paddle.static.Program) -> Folded:
-    """Let a finished program read parameters that are joined, rounded and packed already, in place of its own.
+def fold_parameters(program: paddle.static.Program, rounds: bool = False) -> Folded:
+    """Let a finished program read parameters that are joined and packed already, in place of its own.
+
+    Args:
+        rounds: whether the factors of products by packed matrices are rounded to bfloat16.
 
     Returns:
         The new parameters by name, each with the names of those that it is computed from, and how.
@@ -39,7 +39,7 @@ def fold_parameters(program: paddle.static.Program) -> Folded:
     names = {parameter.id: name for name, parameter in values.items()}
     with paddle.static.program_guard(program, paddle.static.Program()):
         for operation in block.ops:
-            found = _folding(operation)
+            found = _folding(operation, rounds)
             if found is None or not all(value.id in names for value in found[0]):
                 continue
             read, compute, kind = found
@@ -54,22 +54,21 @@ def fold_parameters(program: paddle.static.Program) -> Folded:
             new = values[name]
             if kind == PACKED:
                 insert_before(operation)
-                new = operations.packed_product(operation.operand_source(0), new, result.shape[-1])
+                new = operations.packed_product(operation.operand_source(0), new, result.shape[-1], rounds)
             result.replace_all_uses_with(new)
             _erase(operation)
     erase_unread_parameters(program)
     return folded
 
 
-def _folding(operation: Operation) -> tuple[list[Value], Compute, str] | None:
+def _folding(operation: Operation, rounds: bool) -> tuple[list[Value], Compute, str] | None:
     """Return what an operation reads, what it computes, and a name for it; None if it cannot be folded."""
     if operation.name() == "pd_op.concat":
         parts, axis = operation.operands_source()
         number = int(axis.get_defining_op().attrs()["value"])
         return parts.get_defining_op().operands_source(), partial(np.concatenate, axis=number), "joined"
-    if operation.name().endswith("_op.cast"):
-        return operation.operands_source(), partial(_rounded, dtype=operation.result(0).dtype), "rounded"
-    if operation.name() == "pd_op.matmul" and _can_be_packed(operation):
+    if operation.name() == "pd_op.matmul" and (rounds or blas.can_pack()) and _can_be_packed(operation):
+        pack = bfloat16_products.pack if rounds else blas.pack
         return [operation.operand_source(1)], lambda given: pack(given[0]), PACKED
     return None
 
@@ -78,7 +77,7 @@ def _can_be_packed(operation: Operation) -> bool:
     x, matrix = operation.operands_source()
     is_plain = not any(operation.attrs()[f"transpose_{each}"] for each in "xy")
     is_large = len(matrix.shape) == 2 and min(matrix.shape) > SMALL and x.dtype == matrix.dtype == paddle.float32
-    return is_plain and is_large and len(x.shape) > 1 and can_pack()
+    return is_plain and is_large and len(x.shape) > 1
 
 
 def _erase(operation: Operation) -> None:
@@ -97,8 +96,8 @@ def erase_unread_parameters(program: paddle.static.Program) -> None:
             parameter.get_defining_op().erase()
 
 
-def computed(folded: Folded, name: str, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return a new parameter of a program on the CPU, an array, or a tensor if it is rounded.
+def computed(folded: Folded, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return a new parameter of a program on the CPU.
 
     Args:
         arrays: the other parameters.
@@ -109,8 +108,3 @@ def computed(folded: Folded, name: str, arrays: Mapping[str, np.ndarray]) -> Any
         if each in arrays:
             forget_pages(arrays[each])
     return made
-
-
-def _rounded(given: list[np.ndarray], dtype: paddle.dtype) -> paddle.Tensor:
-    with dynamic_mode(), paddle.no_grad():
-        return paddle.to_tensor(given[0], place="cpu").astype(dtype)

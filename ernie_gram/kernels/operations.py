@@ -14,7 +14,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.kernels import attention as compiled_attention
-from ernie_gram.kernels import biases, blas, classes, compiled
+from ernie_gram.kernels import bfloat16_products, biases, blas, classes, compiled
 from ernie_gram.kernels.custom_operations import Result, add_operation, array_of
 from ernie_gram.paddle_private import Operation, Value, random_integers
 
@@ -282,13 +282,18 @@ def _with_bias(compute: Callable[..., None], rows: np.ndarray, bias: np.ndarray,
 _add_bias, _biased_gelu = partial(_with_bias, biases.add_bias), partial(_with_bias, biases.biased_gelu)
 
 
-def packed_product(x: Value, packed: Value, width: int) -> Value:
-    """Return the product of x [..., k] and a matrix [k, width] that was packed (see blas.pack)."""
-    return add_operation("packed_product", _packed_product, (x, packed), (Result(0, last=width),), width)[0]
+def packed_product(x: Value, packed: Value, width: int, rounds: bool) -> Value:
+    """Return the product of x [..., k] and a matrix [k, width] that was packed.
+
+    Args:
+        rounds: whether the factors are rounded to bfloat16: see bfloat16_products.pack, otherwise blas.pack.
+    """
+    return add_operation("packed_product", _packed_product, (x, packed), (Result(0, last=width),), width, rounds)[0]
 
 
-def _packed_product(x: np.ndarray, packed: np.ndarray, out: np.ndarray, width: int) -> None:
-    blas.packed_product(_rows(x, x.shape[-1]), packed, _rows(out, width))
+def _packed_product(x: np.ndarray, packed: np.ndarray, out: np.ndarray, width: int, rounds: bool) -> None:
+    multiply = bfloat16_products.packed_product if rounds else blas.packed_product
+    multiply(_rows(x, x.shape[-1]), packed, _rows(out, width))
 
 
 def normalised_sum(

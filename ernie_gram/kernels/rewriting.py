@@ -34,11 +34,16 @@ def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterabl
     """
     if not on_cpu():
         return
-    kernels, rounds, kept = cpu_kernels(), precision == "bfloat16", {value.id for value in fetched}
-    if rounds and kernels.no_bfloat16:
-        raise InputError(f"no products in bfloat16 on this CPU: {kernels.no_bfloat16}; use float32")
+    check_precision(precision)
+    kept = {value.id for value in fetched}
     use_compiled(program, kept)
-    use_onednn(program, kernels.operations, rounds, kept)
+    use_onednn(program, cpu_kernels().operations, precision == "bfloat16", kept)
+
+
+def check_precision(precision: str) -> None:
+    """Raise InputError if this device is a CPU without products of the precision."""
+    if precision == "bfloat16" and on_cpu() and (reason := cpu_kernels().no_bfloat16):
+        raise InputError(f"no products in bfloat16 on this CPU: {reason}; use float32")
 
 
 def can_fuse_attention() -> bool:

@@ -203,8 +203,8 @@ class Scorer:
             model = finetuned.model
             assert model is not None
             network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-            built = partial(build, network.described(), precision=precision)
-            forward = Forward(built, model.parameters, str(model.source), world.place)
+            built = partial(build, network.described())
+            forward = Forward(built, model.parameters, str(model.source), world.place, precision)
         forward.prepare([SCORES])
         self._run: Callable[[Batch], Mapping[str, Any]] = partial(forward.run, names=[SCORES])
 

@@ -52,7 +52,7 @@ class Ours:
         from ernie_gram import Model
         from ernie_gram.inference.texts import EncodedText
 
-        self._model, self._encoded = Model.load(folder), EncodedText
+        self._model, self._encoded = Model.load(folder, precision), EncodedText
 
     def run(self, ids_BL: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
         """Return the output for [CLS]; all hidden states are computed, as by the other tools."""

@@ -9,7 +9,7 @@ import pytest
 
 from ernie_gram.distributed.processor import mkl
 from ernie_gram.inference.forward import Forward
-from ernie_gram.kernels import blas, folding
+from ernie_gram.kernels import blas
 from ernie_gram.training.program import Program, open_program
 from reader.batches.fields import Field
 from tests.support.static_programs import fresh_scope
@@ -54,12 +54,12 @@ def build() -> tuple[Program, paddle.Tensor]:
 def test_joined_and_packed_parameters_give_the_same_numbers(packs: bool) -> None:
     random, read = np.random.default_rng(4), []
 
-    def built(names: tuple[str, ...]) -> Program:
+    def built(names: tuple[str, ...], _: str) -> Program:
         program, _ = build()
         read.append(program)
         return program
 
-    with fresh_scope() as executor, patch.object(folding, "can_pack", return_value=packs and blas.can_pack()):
+    with fresh_scope() as executor, patch.object(blas, "can_pack", return_value=packs and blas.can_pack()):
         arrays = {name: random.standard_normal((40, n)).astype(np.float32) for name, n in SIZES.items()}
         x = random.standard_normal((5, 40)).astype(np.float32)
         with patch.dict("ernie_gram.inference.forward.FIELDS", {"x": X}):
