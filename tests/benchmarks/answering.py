@@ -18,6 +18,7 @@ import numpy as np
 from tests.benchmarks.measure import times_of
 
 SENTENCES = "sentences"
+BATCH_SIZE = 16
 
 
 class Answers(Protocol):

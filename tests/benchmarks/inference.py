@@ -30,7 +30,7 @@ from ernie_gram.model.config import ModelConfig
 from reader.errors import one_line_errors
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.sweeps.table import markdown_table
-from tests.benchmarks.answering import SENTENCES, serve
+from tests.benchmarks.answering import BATCH_SIZE, SENTENCES, serve
 from tests.benchmarks.inference_others import TOOLS
 from tests.benchmarks.processes import ENVIRONMENT
 from tests.benchmarks.random_model import write_random_model
@@ -39,7 +39,7 @@ from tests.support.commands import ROOT
 SIZES = {"base": (12, 768), "tiny": (2, 64)}
 WORKS = ("16 x 128", "8 x 384", "1 x 32", SENTENCES)
 REPEATS = {"1 x 32": 10}
-BATCH_SIZE, MAX_TOKENS, NUM_SENTENCES = 16, 384, 256
+MAX_TOKENS, NUM_SENTENCES = 384, 256
 REFERENCE = "ONNX Runtime"
 # Ours: the folder of a model, or of an export.
 DOORS = {"Model": "model", "exported program": "program"}
