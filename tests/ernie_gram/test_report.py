@@ -19,7 +19,7 @@ from ernie_gram.report import main
 from ernie_gram.reporting.charts import chart
 from ernie_gram.reporting.runs import read_runs
 from ernie_gram.run.run_log import METERS, read_log
-from tests.support.commands import assert_one_line_error, call
+from tests.support.commands import assert_one_line_error, call, python
 from tests.support.reports import assert_self_contained, made_run, perplexities, report
 from tests.support.tiny_task import DEV_ROWS
 
@@ -133,6 +133,11 @@ def test_masks_of_held_out_texts_are_filled_by_the_last_checkpoint(finished: Pat
         assert [row[1] for row in table.rows[1:6]] == [f"{guess.unit} {guess.probability:.1%}" for guess in each[:5]]
         probability = next(guess.probability for guess in each if guess.unit == table.rows[-1][0])
         assert float(table.titles[-1][1]) == pytest.approx(probability, rel=1e-5)
+
+
+def test_a_page_with_filled_masks_shows_no_warnings_of_paddle(finished: Path, tmp_path: Path) -> None:
+    done = python("-m", "ernie_gram.report", str(finished), "--output", str(tmp_path / "page.html"), "--examples", "1")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_steps_are_round_and_the_names_of_lines_stand_below_the_axes(tmp_path: Path) -> None:
