@@ -71,7 +71,8 @@ def chart(
             if drawable(value)
         ]
         if lines:
-            axes.legend(handles=lines, fontsize="small")
+            # Inside the axes it would often hide a curve or one of these lines.
+            figure.legend(handles=lines, loc="outside lower center", ncols=2, frameon=False)
         axes.grid(alpha=0.3)
         _set_axes(axes, title, is_log)
         # Matplotlib escapes the texts.
@@ -85,7 +86,7 @@ def _columns(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float
 def _set_axes(axes: Axes, title: str, is_log: bool) -> None:
     """Set the title of a chart and its axes: whole steps, and a quantity."""
     axes.set(title=title, xlabel="step", yscale="log" if is_log else "linear")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=7, steps=(1, 2, 5, 10)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     if is_log:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

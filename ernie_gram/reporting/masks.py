@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ernie_gram.api import Model
+from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.units import best_units
 from ernie_gram.reporting.runs import ReportedRun, explicit_first, read_object
 from reader.corpus.memmap import Corpus
@@ -53,6 +54,7 @@ def filled_masks(runs: Sequence[ReportedRun], number: int, notes: list[str]) -> 
         notes.append(f"no filled masks: {error}")
         return []
     texts = chosen_texts(corpus, number, min([MAX_TOKENS, *(n - 2 for n in lengths if isinstance(n, int))]))
+    load_paddle()
     shown: dict[str, list[list[Any]]] = {}
     with progress("filling masks", len(runs), " models") as phase:
         for run in runs:
