@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import paddle
@@ -101,7 +102,8 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
     main, startup = paddle.static.Program(), paddle.static.Program()
     fuses = not portable and can_fuse_attention()
     names, stacks = paddle.utils.unique_name.guard(), short_call_stacks()
-    with paddle.static.program_guard(main, startup), names, stacks, computing(precision, fuses):
+    with paddle.static.program_guard(main, startup), names, stacks, computing(precision, fuses), catch_warnings():
+        simplefilter("ignore", UserWarning)  # `paddle.full_like` asks a value of a program for its place (3.3.1)
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
         yield OpenProgram(main, startup, feeds, precision, portable)
 
