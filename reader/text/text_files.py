@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
-import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -42,20 +41,14 @@ def value_at(record: Any, key: str, default: Any = None) -> Any:
     return value_at(record.get(first), rest, default) if dot else default
 
 
-def utf16_reason(path: Path, start: bytes) -> str | None:
-    """Return why a file cannot be read if its first bytes look like UTF-16, with the command that converts it.
+def utf16_reason(start: bytes) -> str | None:
+    """Return why a file cannot be read if its first bytes look like UTF-16, as a clause that continues `file: `.
 
     UTF-16 text begins with a byte order mark; without one, its first character has a zero byte if it is an English
-    letter, a digit or a punctuation mark. The reason is a clause that continues `file: `. None for other files.
+    letter, a digit or a punctuation mark. None for other files.
     """
-    first = start[:2]
-    if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        encoding = "UTF-16"
-    elif len(first) == 2 and 0 in first and any(first):
-        encoding = "UTF-16LE" if first[0] else "UTF-16BE"
-    else:
-        return None
-    return f"looks like UTF-16; convert it with: iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > NEW_FILE"
+    is_utf16 = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or (0 in start[:2] and any(start[:2]))
+    return "looks like UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE" if is_utf16 else None
 
 
 class Part(NamedTuple):
@@ -97,9 +90,7 @@ class Segment:
         return Segment([first._replace(raw=raw)], self.text_field)
 
     def _text_of(self, part: Part) -> bytes:
-        # For a compressed file, the error shows the command for the decompressed file.
-        path = part.path.with_suffix("") if is_compressed(part.path) else part.path
-        if part.first_line == 1 and (reason := utf16_reason(path, part.raw)):
+        if part.first_line == 1 and (reason := utf16_reason(part.raw)):
             raise InputError(f"{part.path}: {reason}")
         if is_jsonl(part.path):
             return b"".join(

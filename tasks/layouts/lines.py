@@ -51,7 +51,7 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
     with convert_read_errors(path), path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             place = Place(path, number)
-            if number == 1 and (reason := utf16_reason(path, raw)):
+            if number == 1 and (reason := utf16_reason(raw)):
                 raise UnreadableError(Place(path), reason)
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             content = content.removesuffix(b"\n").removesuffix(b"\r")
@@ -77,7 +77,7 @@ def read_text(path: Path) -> str:
     """
     with convert_read_errors(path):
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
-    if reason := utf16_reason(path, content):
+    if reason := utf16_reason(content):
         raise UnreadableError(Place(path), reason)
     try:
         return content.decode()
