@@ -67,11 +67,9 @@ def main() -> None:
             return
         if name not in MODULES:
             # Imported late, because only this error needs it.
-            from difflib import get_close_matches
+            from reader.errors import similar
 
-            near = get_close_matches(name, MODULES, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            sys.stderr.write(f"error: no command {name}{hint} (see {PROGRAM} --help)\n")
+            sys.stderr.write(f"error: no command {name}{similar(name, MODULES)} (see {PROGRAM} --help)\n")
             sys.exit(2)
         if name in TRAINING:
             set_memory()

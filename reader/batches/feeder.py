@@ -82,15 +82,9 @@ class Feeder:
             self.corpus.ngram_tokens,
             self.special_ids,
         )
+        batch = masked._asdict()
         labels = fields.COARSE_LABELS if masking.explicit else fields.TOKEN_LABELS
-        batch = {
-            fields.INPUT_IDS.name: masked.input_ids,
-            fields.LENGTHS.name: masked.lengths,
-            fields.SLOTS.name: masked.slots,
-            labels.name: masked.labels,
-            fields.SLOT_UNITS.name: masked.slot_units,
-            fields.UNIT_IDS.name: masked.unit_ids,
-        }
+        batch[labels.name] = batch.pop("labels")
         if masking.queries:
             queries = query_rows(
                 masked.slots,
@@ -100,8 +94,7 @@ class Feeder:
                 self.corpus.ngram_tokens,
                 self.special_ids.num_tokens,
             )
-            batch[fields.QUERY_SLOTS.name], batch[fields.QUERY_RANKS.name] = queries.slots, queries.ranks
-            batch[fields.FINE_ROWS.name], batch[fields.FINE_LABELS.name] = queries.rows, queries.labels
+            batch |= queries._asdict()
         return batch
 
     def training_batches(

@@ -27,7 +27,8 @@ class SpecialIds(NamedTuple):
 
 
 class MaskedSequences(NamedTuple):
-    """Masked sequences, padded to the longest: B sequences, L slots, M predicted slots, U masked units.
+    """Masked sequences, padded to the longest, by the names in fields.py: B sequences, L slots, M predicted slots,
+    U masked units.
 
     input_ids: int64 [B, L], token IDs; lengths: int64 [B], number of slots without padding.
     slots: int64 [M], indices b * L + l of the predicted slots.
@@ -180,17 +181,12 @@ def mask_sequences(
 
 
 class QueryRows(NamedTuple):
-    """Query rows, padded to the largest number in a sequence: B sequences, K query rows, Q rows without padding.
+    """Query rows, padded to the largest number in a sequence; fields.py has their shapes and meanings."""
 
-    slots: int64 [B, K], slot of the row's masked unit in the same sequence, 0 in padding.
-    ranks: int64 [B, K], i - 1 for row [Mi], 0 in padding.
-    rows: int64 [Q], indices b * K + k of the rows that are not padding; labels: int64 [Q], the token IDs they predict.
-    """
-
-    slots: Int64s
-    ranks: Int64s
-    rows: Int64s
-    labels: Int64s
+    query_slots: Int64s
+    query_ranks: Int64s
+    fine_rows: Int64s
+    fine_labels: Int64s
 
 
 @numba.njit(cache=True, nogil=True)

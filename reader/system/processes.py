@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import islice
@@ -85,24 +85,15 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
     if workers == 1:
         yield from map(function, tasks)
         return
-    pending: deque[Future[Result]] = deque()
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(function, os.getpid())) as pool:
         try:
-            for task in tasks:
-                pending.append(pool.submit(_call_function, task))
-                if len(pending) > workers + 1:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+            yield from _in_order(pool, _call_function, tasks, workers + 2)
         except BrokenProcessPool as error:
             raise SystemRefusedError(
                 "a worker process was killed, perhaps because the machine ran out of memory: "
                 "use a smaller --memory or fewer --processes, and run the command again"
             ) from error
-        finally:
-            for future in pending:
-                future.cancel()
 
 
 def prefetched(make: Callable[[Task], Result], tasks: Iterator[Task], workers: int) -> Generator[Result, None, None]:
@@ -113,13 +104,19 @@ def prefetched(make: Callable[[Task], Result], tasks: Iterator[Task], workers: i
         tasks: may be endless.
         workers: number of threads; it does not change the results.
     """
-    num_prefetched = max(4, 2 * workers)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="feeder")
+    with ThreadPoolExecutor(workers, thread_name_prefix="feeder") as pool:
+        yield from _in_order(pool, make, tasks, max(4, 2 * workers))
+
+
+def _in_order(
+    pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task], size: int
+) -> Generator[Result, None, None]:
+    """Yield function(task) for every task, in order; at most `size` tasks are running or waiting to be yielded."""
     waiting: deque[Future[Result]] = deque()
+    remaining = iter(tasks)
     try:
         while True:
-            for task in islice(tasks, num_prefetched - len(waiting)):
-                waiting.append(pool.submit(make, task))
+            waiting.extend(pool.submit(function, task) for task in islice(remaining, size - len(waiting)))
             if not waiting:
                 return
             yield waiting.popleft().result()
