@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -152,12 +151,7 @@ def train_sentencepiece(lines: Iterable[str], size: int, lowercase: bool, han: s
             minloglevel=2,
         )
     except RuntimeError as error:
-        required = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
-        if required:
-            raise InputError(
-                f"--size {size}: too small; special tokens and characters alone need {required[1]} tokens"
-            ) from error
-        raise InputError(f"SentencePiece cannot be trained on this text: {error}") from error
+        raise InputError(f"--size {size}: SentencePiece cannot be trained on this text: {error}") from error
     return SentencePieceVocabulary(model.getvalue(), lowercase, "trained vocabulary")
 
 
