@@ -15,6 +15,7 @@ if __name__ == "__main__":
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from ernie_gram.config.checks import require
@@ -106,7 +107,9 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
     if arguments.null_threshold is not None:
         task = finetuned.task
         require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
-        finetuned = finetuned.with_null_threshold(arguments.null_threshold)
+        description = finetuned.description
+        settings = description.settings.with_null_threshold(arguments.null_threshold)
+        return replace(finetuned, description=replace(description, settings=settings))
     return finetuned
 
 

@@ -142,19 +142,15 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             # A folder `old` may still exist if an earlier process was killed before it removed that folder.
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
-        try:
-            partial.rename(path)
-        except OSError:
-            if old.exists():
-                old.rename(path)
-            raise
+        partial.rename(path)
         flush_to_disk(path.parent)
     except OSError as error:
         raise _write_error(path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        if path.exists():
-            shutil.rmtree(old, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def remove_folder(path: Path) -> None:

@@ -122,22 +122,18 @@ class Segment:
         """Return the lines of text as a string. Raises UnicodeDecodeError if they are not UTF-8, or as `text` does."""
         return self.text().decode("utf-8")
 
-    def raise_if_not_utf8(self) -> None:
-        """Raise an InputError that names the first line that is not UTF-8, if there is such a line."""
-        for part in self.parts:
-            for line_number, line in enumerate(part.raw.split(b"\n"), part.first_line):
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise _not_utf8_error(part.path, line_number, error) from error
-
 
 def run_with_error_location(function: Callable[[Segment], Result], segment: Segment) -> Result:
     """Return function(segment). Replace a UnicodeDecodeError by an InputError that names the file and the line."""
     try:
         return function(segment)
     except UnicodeDecodeError:
-        segment.raise_if_not_utf8()
+        for part in segment.parts:
+            for line_number, line in enumerate(part.raw.split(b"\n"), part.first_line):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise _not_utf8_error(part.path, line_number, error) from error
         raise
 
 

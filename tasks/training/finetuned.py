@@ -167,11 +167,6 @@ class LoadedModel:
         require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
         return replace(self, description=replace(self.description, precision=precision))
 
-    def with_null_threshold(self, threshold: float | None) -> LoadedModel:
-        """Return the model with another threshold for "no answer" (see SpanSettings)."""
-        settings = self.description.settings.with_null_threshold(threshold)
-        return replace(self, description=replace(self.description, settings=settings))
-
 
 def load_finetuned(run: Path) -> LoadedModel:
     """Return the fine-tuned model of a run, or of an exported program (see tasks/export.py).
