@@ -154,10 +154,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. If the process is killed during this, no partial folder remains under its name."""
+    """Remove a folder if it exists. If the process is killed during this, no partial folder remains under its name."""
     removed = path.with_name(f".{path.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
-    path.rename(removed)
+    with suppress(FileNotFoundError):
+        path.rename(removed)
     shutil.rmtree(removed, ignore_errors=True)
 
 

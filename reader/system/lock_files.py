@@ -6,10 +6,8 @@ import errno
 import fcntl
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -28,7 +26,7 @@ def lock_file(path: Path, what: str) -> IO[bytes]:
     Args:
         what: the beginning of the error message, such as "output/run is in use".
 
-    Raises InUseError that says which process holds the lock, on which machine, and since when.
+    Raises InUseError that says which process holds the lock, and on which machine.
     """
     while True:
         file = path.open("ab+", buffering=0)
@@ -40,8 +38,7 @@ def lock_file(path: Path, what: str) -> IO[bytes]:
     # On a full disk this text cannot be written, but the lock holds.
     with suppress(OSError):
         file.truncate(0)
-        now = datetime.now().astimezone().isoformat(" ", "seconds")
-        file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}\n".encode())
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     return file
 
 
@@ -63,23 +60,14 @@ def check_unlocked(folder: Path, what: str) -> None:
 
 @contextmanager
 def locked_name(path: Path, what: str) -> Iterator[None]:
-    """Lock a path, which need not exist, with a hidden file beside it, which is removed at the end.
-
-    Folders that are created for this file are removed too, unless they contain something else.
-    """
-    created = [folder for folder in path.parents if not folder.exists()]
+    """Lock a path, which need not exist, with a hidden file beside it, which is removed at the end."""
     make_parent(path)
     lock = path.with_name(f".{path.name}{LOCK_FILE}")
-    try:
-        with lock_file(lock, what):
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-    finally:
-        for folder in created:
-            with suppress(OSError):
-                folder.rmdir()
+    with lock_file(lock, what):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _lock(file: IO[bytes], kind: int, what: str) -> None:
@@ -88,23 +76,15 @@ def _lock(file: IO[bytes], kind: int, what: str) -> None:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
         with file:
-            raise InUseError(f"{what} by {_holder(file)}") from error
+            file.seek(0)
+            holder = file.read().decode(errors="replace").strip()
+            raise InUseError(f"{what} by {holder or 'another process'}") from error
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        _warn_without_locks(error.strerror)
+        _warn_once(
+            f"this storage has no locks ({error.strerror}): do not start two commands that write to the same place"
+        )
 
 
-@cache
-def _warn_without_locks(reason: str) -> None:
-    print_warning(f"this storage has no locks ({reason}): do not start two commands that write to the same place")
-
-
-def _holder(file: IO[bytes]) -> str:
-    """Return who holds the lock. The holder writes this a moment after it has the lock."""
-    for _ in range(100):
-        file.seek(0)
-        if text := file.read().decode(errors="replace").strip():
-            return text
-        time.sleep(0.01)
-    return "another process"
+_warn_once = cache(print_warning)

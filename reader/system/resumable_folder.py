@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError, OptionError, SystemRefusedError, print_note
-from reader.system.atomic_files import write_atomically
-from reader.system.lock_files import LOCK_FILE, lock_folder
+from reader.system.atomic_files import remove_folder, write_atomically
+from reader.system.lock_files import locked_name
 from reader.system.untrusted_text import json_value
 
 PLAN_FILE = "plan.json"
@@ -28,22 +27,23 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     """
     folder = _work_folder(output)
     try:
-        with lock_folder(folder, f"{output}: is being written"):
+        with locked_name(output, f"{output}: is being written"):
             plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
             path = folder / PLAN_FILE
             if not path.is_file() or path.read_text() != plan_text:
                 if path.is_file():
                     print_note(f"{output}: starts anew; a stopped job had another text, version, options or memory")
-                _remove_content(folder)
+                remove_folder(folder)
+                folder.mkdir()
                 write_atomically(path, plan_text)
             try:
                 yield folder
             except (SystemRefusedError, OptionError):
                 raise
             except InputError:
-                _remove_all(folder)
+                remove_folder(folder)
                 raise
-            _remove_all(folder)
+            remove_folder(folder)
     except OSError as error:
         raise SystemRefusedError(f"{error.filename or folder}: {error.strerror or error}") from error
 
@@ -59,19 +59,3 @@ def stopped_plan(output: Path) -> dict[str, Any] | None:
 
 def _work_folder(output: Path) -> Path:
     return output.with_name(f".{output.name}.work")
-
-
-def _remove_content(folder: Path) -> None:
-    """Remove everything in the folder except the lock."""
-    # The plan is removed first. If the process is killed during the removal, no later job reuses the partial content.
-    (folder / PLAN_FILE).unlink(missing_ok=True)
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        elif entry.name != LOCK_FILE:
-            entry.unlink()
-
-
-def _remove_all(folder: Path) -> None:
-    _remove_content(folder)
-    shutil.rmtree(folder)

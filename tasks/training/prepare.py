@@ -154,7 +154,7 @@ class Finetuning(TaskData):
         """
         for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
-        if self.resume_from is None and (self.output / BEST).exists():
+        if self.resume_from is None:
             # It would be mistaken for the best model of this training.
             remove_folder(self.output / BEST)
         write_atomically(self.output / CONFIG, explained_yaml(self.config))

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from reader.errors import InUseError, one_line_errors
-from reader.system.lock_files import _warn_without_locks, check_unlocked, lock_file, lock_folder, locked_name
+from reader.system.lock_files import _warn_once, check_unlocked, lock_file, lock_folder, locked_name
 from tests.support.commands import ROOT
 
 HOLD = "import sys; from pathlib import Path; from reader.system.lock_files import lock_folder\n"
@@ -28,7 +28,7 @@ def test_the_error_names_the_process_that_holds_the_lock_and_a_kill_releases_it(
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
-        wanted = rf"^run is in use by process {holder.pid} on {re.escape(socket.gethostname())} since 20\d\d-\d\d-\d\d "
+        wanted = rf"^run is in use by process {holder.pid} on {re.escape(socket.gethostname())}$"
         for locked in (lock_folder, check_unlocked):
             with pytest.raises(InUseError, match=wanted):
                 locked(folder, "run is in use")
@@ -45,7 +45,7 @@ def test_storage_without_locks_is_one_warning(
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    _warn_without_locks.cache_clear()
+    _warn_once.cache_clear()
     with lock_folder(tmp_path / "run", ""), locked_name(tmp_path / "file", ""):
         check_unlocked(tmp_path / "run", "")
     warnings = capsys.readouterr().err
@@ -93,13 +93,9 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_on_a_new_file(
     assert path.read_text().startswith(f"process {os.getpid()} on ")
 
 
-def test_a_locked_name_leaves_nothing_but_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with locked_name(Path("a/b/out"), "out"):
-        with pytest.raises(InUseError), locked_name(Path("a/b/out"), "out"):
+def test_a_locked_name_leaves_nothing_but_what_was_written(tmp_path: Path) -> None:
+    with locked_name(tmp_path / "out", "out"):
+        with pytest.raises(InUseError), locked_name(tmp_path / "out", "out"):
             pass
-        assert Path("a/b").is_dir()
-    assert list(tmp_path.iterdir()) == []
-    with locked_name(Path("a/b/out"), "out"):
-        Path("a/b/out").mkdir()
-    assert [path.name for path in Path("a/b").iterdir()] == ["out"]
+        (tmp_path / "out").mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

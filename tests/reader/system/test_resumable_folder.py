@@ -69,16 +69,18 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
 def test_a_folder_that_is_being_removed_is_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: InputError | None
 ) -> None:
-    """A kill during the removal leaves a partial folder. Without a plan, no later job reuses it."""
-    plans: list[bool] = []
+    """A kill during the removal leaves a partial folder, under another name."""
 
-    def removed(folder: Path) -> None:
-        plans.append((tmp_path / ".output.work" / "plan.json").exists())
+    def killed(folder: Path, ignore_errors: bool) -> None:
+        if folder.exists():
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(shutil, "rmtree", removed)
-    with suppress(InputError), resumable_folder(tmp_path / "output", {"a": 1}) as folder:
-        for index in range(20):
-            (folder / f"{index}").mkdir()
-        if error:
-            raise error
-    assert plans == [False] * 21  # the finished parts, and the folder itself
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", killed)
+        with resumable_folder(tmp_path / "output", {"a": 1}) as folder:
+            (folder / "part").mkdir()
+            if error:
+                raise error
+    with resumable_folder(tmp_path / "output", {"a": 1}) as folder:
+        assert [path.name for path in folder.iterdir()] == ["plan.json"]
+    assert list(tmp_path.iterdir()) == []
