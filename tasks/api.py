@@ -20,10 +20,10 @@ from ernie_gram.config.checks import check_counts
 from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import World, current_place
 from ernie_gram.distributed.loading import import_paddle
-from reader.errors import InputError, located
+from reader.errors import InputError, located, quoted
 from reader.system.arrays import Float32s
 from reader.system.processes import lines_of_module
-from reader.tokenization.given_texts import is_table, listed, shown
+from reader.tokenization.given_texts import is_table, listed
 from tasks.files.own_texts import examples_of, plain_values, table_rows
 from tasks.kinds.base import Example
 from tasks.kinds.features import Features
@@ -177,7 +177,7 @@ def _record(row: Row, names: Sequence[str], place: Place) -> Any:
     try:
         line = json.dumps(dict(_named(row, names, place)), default=np.ndarray.tolist)
     except TypeError as error:
-        raise InputError(f"{place}: expected texts, numbers and lists, not {shown(row)}") from error
+        raise InputError(f"{place}: expected texts, numbers and lists, not {quoted(row)}") from error
     return parse_json(line, place)
 
 
@@ -188,7 +188,7 @@ def _named(row: Any, names: Sequence[str], where: Place) -> Mapping[str, Any]:
     if isinstance(row, Mapping):
         return row
     if isinstance(row, bytes) or is_table(row) or not isinstance(row, Iterable):
-        raise InputError(f"{where}: expected a text, several in a tuple or a list, or a dict, not {shown(row)}")
+        raise InputError(f"{where}: expected a text, several in a tuple or a list, or a dict, not {quoted(row)}")
     if names == ["tokens"]:
         return {"text": row} if isinstance(row, str) else {"tokens": list(row)}
     values = (row,) if isinstance(row, str) else tuple(row)

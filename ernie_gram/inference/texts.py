@@ -11,9 +11,9 @@ import numpy as np
 
 from reader.batches import fields
 from reader.batches.fields import Batch
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 from reader.system.arrays import Float32s, Int64s
-from reader.tokenization.given_texts import check_text, shown
+from reader.tokenization.given_texts import check_text
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
 
@@ -81,7 +81,7 @@ def parts_of(text: Text) -> tuple[str, ...]:
     if isinstance(text, tuple | list) and len(text) == 2:
         return tuple(text)
     if not isinstance(text, str):
-        raise InputError(f"expected a text or a pair of texts, not {shown(text)}")
+        raise InputError(f"expected a text or a pair of texts, not {quoted(text)}")
     return (text,)
 
 

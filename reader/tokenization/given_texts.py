@@ -9,20 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reader.errors import InputError
+from reader.errors import InputError, quoted
 from reader.tokenization.basic_tokenizer import has_words
-
-
-def shown(value: Any) -> str:
-    """Return a value as Python writes it, cut off after 60 characters: errors are one line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def text_fault(value: Any, may_be_empty: bool = False) -> str | None:
     """Return what is wrong with a text, as a clause that follows its name; None if nothing is."""
     if not isinstance(value, str):
-        return "is missing" if value is None else f"is not a text but {shown(value)}"
+        return "is missing" if value is None else f"is not a text but {quoted(value)}"
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -57,7 +51,7 @@ def listed(values: Any, name: str) -> list[Any]:
         advice = f"give the texts of one, such as list(df[{column!r}])"
         raise InputError(f"{name}: a DataFrame with the columns {column_names(values)}; {advice}")
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
-        raise InputError(f"{name}: give a list, not {shown(values)}")
+        raise InputError(f"{name}: give a list, not {quoted(values)}")
     return list(values)
 
 

@@ -26,10 +26,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from reader.errors import InputError, counted
+from reader.errors import InputError, counted, quoted
 from reader.system.arrays import Int32s, Int64s, offsets_of, range_indices
 from reader.tokenization.basic_tokenizer import segmenter, split_run_with_spans
-from reader.tokenization.given_texts import listed, listed_strings, shown
+from reader.tokenization.given_texts import listed, listed_strings
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import note_other_unicode
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -196,7 +196,7 @@ class Tokenizer:
         tokens = listed(ids, "ids")
         for i, token in enumerate(tokens):
             if not isinstance(token, Integral) or not 0 <= int(token) < len(self.vocabulary):
-                raise InputError(f"ids[{i}]: {shown(token)}: give numbers from 0 to {len(self.vocabulary) - 1}")
+                raise InputError(f"ids[{i}]: {quoted(token)}: give numbers from 0 to {len(self.vocabulary) - 1}")
         return self.vocabulary.text(map(int, tokens))
 
     def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:

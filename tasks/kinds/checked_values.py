@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from reader.errors import similar
-from reader.tokenization.given_texts import shown, text_fault
+from reader.errors import quoted, similar
+from reader.tokenization.given_texts import text_fault
 from tasks.kinds.task import Task
 from tasks.layouts.rows import OmittedError, RowError
 from tasks.metrics.entities import TagReader
@@ -52,7 +52,7 @@ def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:
 def list_of(value: Any, name: str) -> Sequence[Any]:
     """Return a list; raises RowError for another value, such as a column of a table without `list_separator`."""
     if not isinstance(value, (list, tuple)):
-        not_list = f"{name} is not a list but {shown(value)}; one column of a table needs `list_separator`"
+        not_list = f"{name} is not a list but {quoted(value)}; one column of a table needs `list_separator`"
         raise RowError(f"{name} is missing" if value is None else not_list)
     return value
 
@@ -82,7 +82,7 @@ def check_label(label: str, task: Task, what: str) -> None:
     if task.labels is not None and label not in task.labels:
         names = ", ".join(task.labels[:12]) + (", ..." if len(task.labels) > 12 else "")
         raise RowError(
-            f"the {what} {shown(label)} is none of {task.labels_of}: {names}{similar(label[:60], task.labels)}"
+            f"the {what} {quoted(label)} is none of {task.labels_of}: {names}{similar(label[:60], task.labels)}"
         )
 
 
@@ -93,7 +93,7 @@ def score_of(value: Any, score_range: tuple[float, float] | None = None) -> floa
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score):
-        raise RowError(f"the score {shown(value)} is not a number")
+        raise RowError(f"the score {quoted(value)} is not a number")
     low, high = score_range or (-math.inf, math.inf)
     if not low <= score <= high:
         raise RowError(f"the score {score:g} is not between {low:g} and {high:g}")
@@ -112,10 +112,10 @@ def choice_of(value: Any, options: tuple[str, ...]) -> int:
     found = {list(names).index(value) for names in named if value in list(names)}
     if len(found) > 1:
         raise RowError(
-            f"the answer {shown(value)} is the text of one option, and the letter or number of another; give its letter"
+            f"the answer {quoted(value)} is the text of one option, and the letter or number of another; give a letter"
         )
     if not found:
-        raise RowError(f"the answer {shown(value)} is none of the {len(options)} options")
+        raise RowError(f"the answer {quoted(value)} is none of the {len(options)} options")
     return found.pop()
 
 
@@ -123,7 +123,7 @@ def flag_of(value: Any, name: str) -> bool:
     """Return a truth value, which tables have as the text true, false, 1 or 0; raises RowError for any other value."""
     spelling = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     if spelling not in ("true", "false", "1", "0"):
-        raise RowError(f"{name} is {shown(value)}, neither true nor false")
+        raise RowError(f"{name} is {quoted(value)}, neither true nor false")
     return spelling in ("true", "1")
 
 
@@ -139,5 +139,5 @@ def id_of(values: Mapping[str, Any], default: str) -> str:
 
 def _one_field(text: str, what: str) -> str:
     if any(character in text for character in "\t\n\r"):
-        raise RowError(f"the {what} {shown(text)} has a tab or a line break")
+        raise RowError(f"the {what} {quoted(text)} has a tab or a line break")
     return text

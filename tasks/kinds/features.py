@@ -10,7 +10,6 @@ batch.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +87,7 @@ class InputsBuilder:
 
 
 @dataclass(frozen=True, eq=False)
-class Features(ABC):
+class Features:
     """The samples of a split. The size of a batch is its number of samples.
 
     A sample is one input, except in multiple choice, where it is a question with one input for each option. An example
@@ -104,6 +103,7 @@ class Features(ABC):
         input_offsets: int64 [S + 1]; the inputs of sample i are input_offsets[i] .. input_offsets[i + 1] - 1.
         unit_offsets: int64 [S + 1]; the same for units.
         example_of: int64 [S], the index of the example of each sample, in ascending order.
+        gold: the gold values of the samples by batch field, [S, ...]; empty without them.
         counts: description -> number, of what was done to the examples, such as truncated inputs.
     """
 
@@ -111,6 +111,7 @@ class Features(ABC):
     input_offsets: Int64s
     unit_offsets: Int64s
     example_of: Int64s
+    gold: Mapping[str, np.ndarray]
     counts: Mapping[str, int]
 
     def __len__(self) -> int:
@@ -134,15 +135,16 @@ class Features(ABC):
         It has the fields that the kind of task declares; those with gold values only if the examples have them.
         """
         batch = self.inputs.batch(_members(self.input_offsets, samples))
+        batch |= {name: values[samples] for name, values in self.gold.items()}
         return batch | self.sample_fields(samples, batch[INPUT_IDS.name].shape[1])
 
     def unit_rows(self, samples: Int64s) -> Int64s:
         """Return the rows of the scores of a split that belong to the units of these samples, in this order."""
         return _members(self.unit_offsets, samples)
 
-    @abstractmethod
     def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the fields other than those of the encoder; `width` is the number of slots of the batch, L."""
+        """Return further fields that a kind needs; `width` is the number of slots of the batch, L."""
+        return {}
 
 
 def _members(offsets: Int64s, samples: Int64s) -> Int64s:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import Batch, Field
+from reader.errors import quoted
 from reader.system.arrays import Float32s, Int64s, offsets_of
 from reader.tokenization.basic_tokenizer import has_words
-from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize
@@ -70,24 +70,17 @@ class MultipleChoiceExample:
 
 @dataclass(frozen=True, eq=False)
 class ChoiceFeatures(Features):
-    """A sample is a question; its inputs and its units are its options.
-
-    Attributes:
-        answers: int64 [S], the index of the right option; None without labels.
-    """
-
-    answers: Int64s | None
+    """A sample is a question; its inputs and its units are its options. The gold value is the right option."""
 
     def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the rows and the number of the options, and the right ones if they are known."""
+        """Return the rows and the number of the options."""
         counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
         options_1O = np.arange(counts.max(initial=1))[np.newaxis]
         rows_SO = offsets_of(counts)[:-1, np.newaxis] + options_1O
-        fields = {
+        return {
             OPTION_ROWS.name: np.where(options_1O < counts[:, np.newaxis], rows_SO, 0),
             OPTION_COUNTS.name: counts,
         }
-        return fields if self.answers is None else fields | {LABELS.name: self.answers[samples]}
 
 
 class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
@@ -173,7 +166,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             unit_offsets=offsets,
             example_of=np.arange(len(examples)),
             counts={"truncated inputs": num_long},
-            answers=np.array(answers, np.int64) if len(answers) == len(examples) else None,
+            gold={LABELS.name: np.array(answers, np.int64)} if len(answers) == len(examples) else {},
         )
 
     def row_counts(self, batch: Batch) -> list[int]:
@@ -212,7 +205,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         is_letter = isinstance(value, str) and len(value) == 1
         index = string.ascii_uppercase.find(value) if is_letter else value
         if type(index) is not int or not 0 <= index < len(example.options):
-            raise RowError(f"the answer {shown(value)} is none of the {len(example.options)} options")
+            raise RowError(f"the answer {quoted(value)} is none of the {len(example.options)} options")
         return index
 
     @staticmethod

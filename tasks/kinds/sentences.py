@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reader.batches.fields import Batch, Field
-from reader.system.arrays import Float32s, Int32s, Int64s
+from reader.batches.fields import Field
+from reader.system.arrays import Float32s, Int32s
 from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, flag_of, id_of, label_of, list_of, score_of, text_of
@@ -73,24 +73,7 @@ def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> Se
     return SentenceExample(row_id, text_a, text_b, gold, row.place)
 
 
-@dataclass(frozen=True, eq=False)
-class SentenceFeatures(Features):
-    """Each sample is one input and one unit.
-
-    Attributes:
-        targets: [S], the gold values, in the dtype of `field`; None without labels.
-        field: the batch field of the gold values.
-    """
-
-    targets: np.ndarray | None
-    field: Field
-
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the gold values, if there are any."""
-        return {} if self.targets is None else {self.field.name: self.targets[samples]}
-
-
-class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
+class SentenceKind(Kind[SentenceExample, Features]):
     """What the kinds of one or two texts share. The last one of `training_fields` holds the gold values."""
 
     submission = "table"
@@ -105,7 +88,7 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
         """Return the label or the score."""
         return example.gold
 
-    def encode(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, training: bool) -> SentenceFeatures:
+    def encode(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, training: bool) -> Features:
         """Return the features; a long single text has three samples in evaluation (see InputSettings.long_text)."""
         targets = [self.target(example.gold) for example in examples if example.gold is not None]
         field, settings, count = self.training_fields[-1], self.settings.input, len(examples)
@@ -124,14 +107,13 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
             num_long += is_long
         example_of = np.repeat(np.arange(count), samples_of)
         samples = np.arange(len(example_of) + 1)
-        return SentenceFeatures(
+        return Features(
             inputs=builder.inputs(),
             input_offsets=samples,
             unit_offsets=samples,
             example_of=example_of,
             counts={"examples longer than an input": num_long},
-            targets=np.array(targets, field.dtype)[example_of] if len(targets) == count else None,
-            field=field,
+            gold={field.name: np.array(targets, field.dtype)[example_of]} if len(targets) == count else {},
         )
 
 
@@ -194,7 +176,7 @@ class Classification(SentenceKind):
         """Return the index of a label."""
         return self.classes.index(gold)
 
-    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+    def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the label with the highest probability, the first of equal ones; `probabilities` are by label."""
         from scipy.special import softmax
 
@@ -243,7 +225,7 @@ class MultiLabel(SentenceKind):
         """Return for each label whether it is among these."""
         return [label in gold for label in self.classes]
 
-    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+    def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the labels whose probability exceeds the threshold; `probabilities` are by label."""
         from scipy.special import expit
 
@@ -312,7 +294,7 @@ class Regression(SentenceKind):
         """1, the score."""
         return 1
 
-    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+    def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the scores as they are: they may lie outside the task's range."""
         answers = [float(score) for score in example_means(scores, features)[:, 0]]
         return self.predictions(examples, answers, [{} for _ in answers])

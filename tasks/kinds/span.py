@@ -50,30 +50,24 @@ class SpanFeatures(Features):
     Attributes:
         table: the tokens of questions (the first half of its texts) and contexts (the second half).
         windows: the window of each sample, in tokens of its context.
-        starts, ends: int64 [S], the first and the last slot of the answer; None if not encoded for training.
     """
 
     table: TokenTable
     windows: Sequence[Window]
-    starts: Int64s | None
-    ends: Int64s | None
 
     def context(self, example: int) -> Encoding:
         """Return the tokens of the context of an example, with their characters."""
         return self.table.encoding(len(self.table.rows) // 2 + example)
 
     def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the slots of the units, and the slots of the answers if they are known."""
+        """Return the slots of the units."""
         counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
         firsts = offsets_of(counts)[:-1]
         # The slots of a window follow each other; those of [CLS] are set afterwards.
         begins = np.arange(len(samples)) * width
         slots = range_indices(begins + self.inputs.seconds[samples] - 1, counts)
         slots[firsts] = begins
-        fields = {SLOTS.name: slots}
-        if self.starts is None or self.ends is None:
-            return fields
-        return fields | {START_SLOTS.name: self.starts[samples], END_SLOTS.name: self.ends[samples]}
+        return {SLOTS.name: slots}
 
 
 class Span(Kind[SpanExample, SpanFeatures]):
@@ -149,8 +143,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
             counts={name: counts[name] for name in COUNTS[: 4 if training else 2]},
             table=table,
             windows=[window for _, window in samples],
-            starts=starts if training else None,
-            ends=ends if training else None,
+            gold={START_SLOTS.name: starts, END_SLOTS.name: ends} if training else {},
         )
 
     def _gold_slots(

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from reader.errors import quoted
 from reader.system.arrays import Float32s
 from reader.tokenization.basic_tokenizer import has_words
-from reader.tokenization.given_texts import shown
 from tasks.kinds.checked_values import Reading, flag_of, id_of, text_of
 from tasks.kinds.features import Window
 from tasks.layouts.rows import CharSpan, Place, Row, RowError, locate
@@ -80,7 +80,7 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
         raise RowError("no answer, and the task has no questions without answer")
     answers = tuple(_answer(answer, context, reading) for answer in given)
     if reading.training and answers and not any(answer.span for answer in answers):
-        raise RowError(f"the answer {shown(answers[0].text)} is not in the context")
+        raise RowError(f"the answer {quoted(answers[0].text)} is not in the context")
     return SpanExample(row_id, context, question, answers, impossible, row.place)
 
 
@@ -104,7 +104,7 @@ def _answer(value: Any, context: str, reading: Reading) -> Answer:
     given = value if isinstance(value, dict) else {"text": value}
     text, start = text_of(given.get("text"), "the answer", may_be_empty=True), given.get("answer_start")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
-        raise RowError(f"answer_start is {shown(start)}, not a whole number")
+        raise RowError(f"answer_start is {quoted(start)}, not a whole number")
     found = locate(text, context, -1 if start is None else start) if text.strip() else None
     if found is None:
         reading.notes["answers that are not in the context" if text.strip() else "empty answers"] += 1

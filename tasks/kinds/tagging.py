@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import SLOTS, Batch, Field
+from reader.errors import quoted
 from reader.system.arrays import Float32s, Int64s, offsets_of
 from reader.tokenization.basic_tokenizer import split_run_with_spans
-from reader.tokenization.given_texts import shown
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize, windows_of
@@ -137,7 +137,7 @@ def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
     for entity_type, start, end, surface in value:
         found = locate(text_of(surface, "the text of an entity"), text, start)
         if found is None:
-            raise RowError(f"the entity {shown(surface)} is not in the text")
+            raise RowError(f"the entity {quoted(surface)} is not in the text")
         if (found, found + len(surface)) != (start, end):
             notes["entities at another position than given"] += 1
         entities.append(Entity(entity_type, found, found + len(surface)))
@@ -218,6 +218,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
             input_offsets=np.arange(len(slots) + 1),
             unit_offsets=offsets_of(np.array(list(map(len, slots)), np.int64)),
             example_of=np.array(example_of, np.int64),
+            gold={},
             counts={"examples longer than an input": num_long},
             slots=np.concatenate([np.zeros(0, np.int64), *slots]),
             tags=self._tag_indices(examples),

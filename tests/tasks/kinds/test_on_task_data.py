@@ -50,12 +50,12 @@ def perfect_scores(kind: Kind[Any, Any], features: Any, examples: list[Any]) -> 
     if kind.name == "span":
         return gold_scores(features, examples)
     if kind.name == "regression":
-        return features.targets[:, np.newaxis]
+        return features.gold["gold_scores"][:, np.newaxis]
     if kind.name == "multiple_choice":
         scores = np.zeros((features.num_units, 1), np.float32)
-        scores[features.unit_offsets[:-1] + features.answers] = 10
+        scores[features.unit_offsets[:-1] + features.gold["labels"]] = 10
         return scores
-    return np.eye(kind.width, dtype=np.float32)[features.tags if kind.name == "tagging" else features.targets]
+    return np.eye(kind.width, dtype=np.float32)[features.tags if kind.name == "tagging" else features.gold["labels"]]
 
 
 def check_batches(features: Features) -> None:

@@ -20,8 +20,9 @@ from reader.system.arrays import Float32s
 from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading, score_of
+from tasks.kinds.features import Features
 from tasks.kinds.networks import MASKED_LOGIT, KindHead, mean_term, output_layer
-from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
+from tasks.kinds.sentences import SentenceExample, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
 from tests.support import own_tasks
@@ -65,7 +66,7 @@ class Ordinal(SentenceKind):
     def answer_of(self, value: Any, example: SentenceExample) -> int:
         return int(value)
 
-    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+    def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         answers = [int((row > 0).sum()) for row in scores]
         return self.predictions(examples, answers, [{"steps": row.tolist()} for row in scores])
 
