@@ -59,26 +59,18 @@ def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) 
     return Done(status, stdout.getvalue(), stderr.getvalue())
 
 
-def shell(
-    *command: str, cwd: Path | str = ROOT, timeout: float = 300, **environment: str | None
-) -> subprocess.CompletedProcess[str]:
+def shell(*command: str, cwd: Path | str = ROOT, timeout: float = 300, **environment: str | None) -> Done:
     """Run a command in a new process, by default from the root of the checkout, and capture its output.
 
     Variables that are None are not inherited.
     """
     variables = {**os.environ, "PYTHON": sys.executable, **environment}
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env={name: value for name, value in variables.items() if value is not None},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
+    inherited = {name: value for name, value in variables.items() if value is not None}
+    done = subprocess.run(command, cwd=cwd, env=inherited, capture_output=True, text=True, check=False, timeout=timeout)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, **more: Any) -> Done:
     """Run Python with this project in a new process, and capture its output; `more` is as in `shell`."""
     return shell(sys.executable, *arguments, **{"PYTHONPATH": str(ROOT), **more})
 
@@ -97,8 +89,7 @@ def build(*arguments: str) -> None:
     """Run `python -m reader.build` in this process; it must succeed."""
     from reader.build import main
 
-    done = call(main, *arguments)
-    assert done.returncode == 0, done.stderr
+    call(main, *arguments).ok()
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:

@@ -45,8 +45,7 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     rows: list[Row] = [*map(short, lines[:-1]), lines[-1]]
     path, output = write_lines(tmp_path / "rows.jsonl", *lines), tmp_path / "answers.jsonl"
     with fresh_scope():
-        done = call(main, str(run), "--input", str(path), "--layout", "json", "--output", str(output))
-    assert done.returncode == 0, done.stderr
+        call(main, str(run), "--input", str(path), "--layout", "json", "--output", str(output)).ok()
     paddle.disable_static()
     x = paddle.to_tensor([3.0], stop_gradient=False)
     model = FineTuned.load(run)
@@ -87,8 +86,7 @@ print(json.dumps([answers, used, paddle.in_dynamic_mode()]))
 def test_a_new_process_with_several_threads_uses_the_kernels_of_the_commands(mode: str, tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["rte"])
     rows = ROWS["rte"]
-    done = python("-c", NEW_PROCESS, str(run), mode, json.dumps(rows), OMP_NUM_THREADS="2", timeout=100)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", NEW_PROCESS, str(run), mode, json.dumps(rows), OMP_NUM_THREADS="2", timeout=100).ok()
     answers, operations, is_dynamic = json.loads(done.stdout)
     assert operations
     assert is_dynamic == (mode == "dynamic")

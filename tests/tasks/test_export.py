@@ -53,16 +53,14 @@ def numbers_in(text: str) -> list[float]:
 def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any) -> bytes:
     """Return what the command that predicts writes for some rows."""
     own, output = write_lines(folder / "own.jsonl", *rows), folder / "out.jsonl"
-    done = run(predict, model, "--input", own, "--layout", "json", "--output", output, "--overwrite", *more)
-    assert done.returncode == 0, done.stderr
+    run(predict, model, "--input", own, "--layout", "json", "--output", output, "--overwrite", *more).ok()
     return output.read_bytes()
 
 
 @pytest.mark.parametrize("name", only(("stsb", "race", "squad2", "conll2003"), ROWS))
 def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path) -> None:
     model = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
-    done = run(main, model, tmp_path / "program", "--to", "inference")
-    assert done.returncode == 0, done.stderr
+    run(main, model, tmp_path / "program", "--to", "inference").ok()
     expected = predicted(model, tmp_path, ROWS[name])
     found = predicted(tmp_path / "program", tmp_path, ROWS[name])
     # The run is computed with kernels chosen for this processor, the program with those that every processor has.
@@ -91,8 +89,7 @@ def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Pat
     pytest.importorskip("paddle2onnx")
     pytest.importorskip("onnxruntime")
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
-    done = run(main, folder, tmp_path / "onnx", "--to", "onnx")
-    assert done.returncode == 0, done.stderr
+    run(main, folder, tmp_path / "onnx", "--to", "onnx").ok()
     files = {path.name for path in (tmp_path / "onnx").iterdir()}
     assert files >= {"model.onnx", "onnx.json", "vocab.txt", "task.json"}
     batch, expected = computed(load_finetuned(folder), tmp_path, ROWS[name])
@@ -140,8 +137,7 @@ def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -
     # Without what PaddleNLP computes differently.
     plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
     folder = made_run(tmp_path / "run", task, settings, **plain)
-    done = run(main, folder, tmp_path / "export", "--to", "paddlenlp")
-    assert done.returncode == 0, done.stderr
+    done = run(main, folder, tmp_path / "export", "--to", "paddlenlp").ok()
     assert "lost" not in done.stdout
     return load_finetuned(folder), tmp_path / "export"
 
@@ -189,8 +185,7 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     refused = run(convert, folder, tmp_path / "converted", "--to", "paddlenlp")
     assert "ernie-gram export" in refused.stderr
     for name, command in (("export", main), ("converted", convert)):
-        done = run(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss")
-        assert done.returncode == 0, done.stderr
+        run(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss").ok()
         card = (tmp_path / name / "README.md").read_text()
         assert "`rte`" in card
         assert "| dev_accuracy | 0.5 |\n| dev_f1 | 0.25 |\n" in card

@@ -73,8 +73,7 @@ LAST = ("--optimizer.epochs=1", "--evaluation.every=3", "--evaluation.choose=las
 def last(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of one epoch. Tests must not change it."""
     run = tmp_path_factory.mktemp("last") / "run"
-    done = finetune(tiny_task, run, *LAST)
-    assert done.returncode == 0, done.stderr
+    finetune(tiny_task, run, *LAST).ok()
     return run
 
 
@@ -113,8 +112,7 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
 
 def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
     """Its encoder is taken, and its output layer is drawn: the classes may be other ones."""
-    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={finetuned}", "--optimizer.epochs=1")
-    assert done.returncode == 0, done.stderr
+    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={finetuned}", "--optimizer.epochs=1").ok()
     assert f"not in {finetuned / 'best'}, drawn: cls_out_b, cls_out_w" in done.stdout
     first = next(record for record in read_log(tmp_path / "run") if record["kind"] == "eval")
     assert first["score"] > 0.8
@@ -176,8 +174,7 @@ def test_two_processes_from_the_shell_predict_as_one(
     arguments = options(tiny_task, tmp_path / "run", "--evaluation.batch_size=5", *more)[1:]
     calls = {pretended_gpu.CALLS: str(tmp_path)}
     command = [str(ROOT / "run_finetune.sh"), str(tiny_task / "data" / "task.yaml"), str(tiny_task / "model")]
-    done = shell(*command, *arguments, LOG_DIR=str(tmp_path / "log"), **environment, **calls)
-    assert done.returncode == 0, done.stderr
+    shell(*command, *arguments, LOG_DIR=str(tmp_path / "log"), **environment, **calls).ok()
     assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (finetuned / PREDICTIONS).read_bytes()
     assert result_of(tmp_path / "run")["processes"] == 2
     np.testing.assert_allclose(*map(training_losses, (finetuned, tmp_path / "run")), rtol=1e-3)
@@ -194,8 +191,7 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
     text = f"kind: span\nlanguage: en\nlayout: squad\n{files}unanswerable: true\nmetric: squad_v2\n"
     task = write(tmp_path / "spans.yaml", text)
     more = [f"--task={task}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
-    done = finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4", "--evaluation.metric=HasAns_f1")
-    assert done.returncode == 0, done.stderr
+    finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4", "--evaluation.metric=HasAns_f1").ok()
     result = result_of(tmp_path / "run")
     scores = result["scores"]["dev"]
     assert result["score"] == scores["HasAns_f1"] != scores["f1"], scores

@@ -24,8 +24,7 @@ from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, checked, finetune, opt
 
 
 def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> None:
-    done = finetune(tiny_task, tmp_path / "run", "--check")
-    assert done.returncode == 0, done.stderr
+    done = finetune(tiny_task, tmp_path / "run", "--check").ok()
     assert f"train    {TRAIN_ROWS} rows: {TRAIN_ROWS} examples" in done.stdout
     assert "training 32 steps of 8 samples, 4 epochs" in done.stdout
     assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
@@ -81,8 +80,7 @@ def test_data_that_are_unlikely_to_be_meant_give_a_warning_each(
         description.write_text(description.read_text().replace(", dev: dev.tsv", ""))
     for name, rows in (("train", train), ("dev", dev or [])):
         (task / "data" / f"{name}.tsv").write_text("\n".join(["text\tlabel", *rows * 40]) + "\n", encoding="utf-8")
-    done = finetune(task, tmp_path / "run", "--check")
-    assert done.returncode == 0, done.stderr
+    done = finetune(task, tmp_path / "run", "--check").ok()
     lines = done.stderr.splitlines()
     assert all(line.startswith(f"warning: {start}") for line, start in zip(lines, warnings, strict=True))
 

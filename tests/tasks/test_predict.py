@@ -28,8 +28,7 @@ def predict(*arguments: Any) -> Done:
 
 def records(*arguments: Any, output: Path) -> list[dict[str, Any]]:
     """Run the command, which must succeed, and return the JSON lines that it writes."""
-    done = predict(*arguments, "--output", output, "--overwrite")
-    assert done.returncode == 0, done.stderr
+    predict(*arguments, "--output", output, "--overwrite").ok()
     return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
 
 
@@ -90,8 +89,7 @@ def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path
     with fresh_scope():
         assert call(export, str(rte), program, "--to", "inference").returncode == 0
     two_processes = ("-m", "tasks.predict", program, *common, str(two), "--processes", "2")
-    done = python(*two_processes, LOG_DIR=str(tmp_path / "log"))
-    assert done.returncode == 0, done.stderr
+    python(*two_processes, LOG_DIR=str(tmp_path / "log")).ok()
     assert one.read_bytes() == two.read_bytes()
 
 
@@ -140,8 +138,7 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     for model in (run, run / "best"):
         assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
     write_json(tmp_path / "dev-v2.0.json", squad(context, {f"q{i}": [] for i in range(5)}, "it ran"))
-    done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
-    assert done.returncode == 0, done.stderr
+    done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json").ok()
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
     scored = call(score, "squad2", str(tmp_path / "named.json"), "--data", str(tmp_path))
     assert json.loads(done.stdout.splitlines()[-1])["f1"] == json.loads(scored.stdout)["f1"]
@@ -249,8 +246,7 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     output = tmp_path / "out.tsv"
     common = ["--data", tiny_task / "data", "--split", "dev", "--output", output, "--overwrite"]
     for model in (finetuned, tmp_path / "program"):
-        done = predict(model, *common, "--batch_size", 4)
-        assert done.returncode == 0, done.stderr
+        done = predict(model, *common, "--batch_size", 4).ok()
         assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
         assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))

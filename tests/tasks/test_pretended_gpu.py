@@ -25,13 +25,11 @@ def test_a_task_is_learned_predicted_and_exported_on_a_gpu(
     def run(main: Any, *arguments: Any) -> None:
         pretended_gpu.clear()
         with fresh_scope():
-            done = call(main, *map(str, arguments))
-        assert done.returncode == 0, done.stderr
+            call(main, *map(str, arguments)).ok()
 
     task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
     settings = [f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=1", "--dropout.hidden=0.1"]
-    done = finetune(tiny_task, model, *settings, "--input.max_query_len=4")
-    assert done.returncode == 0, done.stderr
+    finetune(tiny_task, model, *settings, "--input.max_query_len=4").ok()
     assert set(on_gpu(pretended_gpu)) == {"peak"}
     run(export.main, model, program, "--to", "inference")
     assert on_gpu(pretended_gpu) == []

@@ -36,8 +36,7 @@ def predict(run: Path, data: Path, output: Path) -> Any:
     from tasks.predict import main
 
     with fresh_scope():
-        done = call(main, str(run), *("--data", str(data), "--split", "dev", "--output", str(output)))
-    assert done.returncode == 0, done.stderr
+        done = call(main, str(run), *("--data", str(data), "--split", "dev", "--output", str(output))).ok()
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -49,8 +48,7 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
     given = given_bert(vocabulary, config=replace(BERT, vocab_size=len(vocabulary)), lexicon=lexicon)
     write_model(given, tmp_path / "model", "ernie_gram")
     run = tmp_path / "run"
-    done = finetune(tiny_task, run, f"--paths.model={tmp_path / 'model'}", "--optimizer.epochs=1")
-    assert done.returncode == 0, done.stderr
+    finetune(tiny_task, run, f"--paths.model={tmp_path / 'model'}", "--optimizer.epochs=1").ok()
     again = read_model(run).vocabulary
     assert isinstance(again, SentencePieceVocabulary)
     assert again.fingerprint == vocabulary.fingerprint
@@ -84,12 +82,8 @@ def test_the_transform_of_the_given_model_is_trained_under_the_head(
     settings = [option for option in SETTINGS if "sentence_output" not in option]
     paths = {"model": tmp_path / "model", "data": tmp_path / "data", "output": run}
     with fresh_scope():
-        done = call(
-            main,
-            *(f"--task={task}", *settings, "--input.max_query_len=4", "--optimizer.epochs=1"),
-            *(f"--paths.{name}={path}" for name, path in paths.items()),
-        )
-    assert done.returncode == 0, done.stderr
+        options = [*settings, "--input.max_query_len=4", "--optimizer.epochs=1"]
+        done = call(main, f"--task={task}", *options, *(f"--paths.{name}={path}" for name, path in paths.items())).ok()
     output = {"span": "cls_mrc_out", "tagging": "cls_seq_label_out"}[kind]
     assert f"drawn: {output}_b, {output}_w" in done.stdout
     parameters = read_model(run).parameters

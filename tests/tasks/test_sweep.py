@@ -78,10 +78,8 @@ def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others
     write_data(data)
     paths = [str(tiny_task / "model"), "--data", str(data), "--output", str(output)]
     command = [*paths, *SETTINGS, "--optimizer.epochs=1"]
-    done = call(main, "lcqmc", *command)
-    assert done.returncode == 0, done.stderr
-    done = call(main, "chinese", *command)
-    assert done.returncode == 0, done.stderr
+    call(main, "lcqmc", *command).ok()
+    done = call(main, "chinese", *command).ok()
     first, second, *_ = done.stdout.splitlines()
     assert first == f"no files in {data}: xnli, drcd, cmrc2018, dureader, dureader_robust, msra_ner"
     assert second.startswith("2 runs, 1 finished before")
@@ -122,13 +120,11 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     output, task = tmp_path / "out", tiny_task / "data" / "task.yaml"
     common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--epochs", "1"]
     command = [str(task), *common, *pretrainings(built, tmp_path)]
-    done = call(main, *command, "--check")
-    assert done.returncode == 0, done.stderr
+    call(main, *command, "--check").ok()
     assert not output.exists()
     # What an interrupted pre-training has left is no model yet.
     write(output / "one,seed=1" / "console.txt", "")
-    done = call(main, *command)
-    assert done.returncode == 0, done.stderr
+    call(main, *command).ok()
     records = results(output)
     names = [f"task,pretrain={name},epochs=1,pretrain_seed=1,seed=1" for name in ("one", "two")]
     assert list(records) == ["one,seed=1", "two,seed=1", *names]
@@ -148,8 +144,7 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     # One fine-tuning is missing: its model is trained again.
     lines = (output / "results.jsonl").read_text().splitlines(keepends=True)
     (output / "results.jsonl").write_text("".join(lines[:-1]) + '{"run": "ha')
-    done = call(main, *command)
-    assert done.returncode == 0, done.stderr
+    call(main, *command).ok()
     assert sorted(path.name for path in output.iterdir() if path.is_dir()) == sorted(["two,seed=1", names[-1]])
     assert json.loads((output / "results.jsonl").read_text().splitlines()[-1])["result"]["score"] > 0
     # Other settings of a pre-training are refused.
@@ -176,8 +171,7 @@ def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
     command = arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")
     run = output / "task,learning_rate=0.01,epochs=1,seed=1"
     kill_when(["-m", "tasks.sweep", *command], lambda: (run / "console.txt").exists())
-    done = call(main, *command)
-    assert done.returncode == 0, done.stderr
+    call(main, *command).ok()
     score = json.loads((run / "result.json").read_text())["score"]
     assert results(output)[run.name]["result"]["score"] == 100 * score
 
@@ -215,8 +209,7 @@ def test_tasks_come_before_models_and_options_of_runs_anywhere(
     planned: list[sweep.PlannedRun] = []
     monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(runs))
     options = ["--on_bad_row", "skip", "mrpc", "cola", "--input.max_seq_len", "16", "a/m", "--jobs", "2", "b/n"]
-    done = call(main, *options, "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--check")
-    assert done.returncode == 0, done.stderr
+    call(main, *options, "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--check").ok()
     assert [run.name for run in planned] == [f"{task},model={m},seed=1" for task in ("mrpc", "cola") for m in "mn"]
     assert {(run.config.on_bad_row, run.config.input.max_seq_len) for run in planned} == {("skip", 16)}
 

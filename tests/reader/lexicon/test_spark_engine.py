@@ -123,11 +123,9 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 @needs_spark
 def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
-    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv"))
-    assert local.returncode == 0, local.stderr
+    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv")).ok()
     spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark)
-    assert made.returncode == 0, made.stderr
+    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark).ok()
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     assert not re.search("warn|exception|log4j", made.stderr, re.IGNORECASE)
     for suffix in ("", ".json"):

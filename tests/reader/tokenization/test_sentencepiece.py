@@ -39,8 +39,7 @@ def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = python(
         *("-m", "reader.build", "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
         *("--input", str(train), "--output", vocab),
-    )
-    assert made.returncode == 0, made.stderr
+    ).ok()
     assert "LOG(" not in made.stderr
     common = ["--input", str(train), "--vocab", vocab]
     build("lexicon", *common, "--top", "1:10,2:400,3:200", "--output", lexicon)
@@ -213,12 +212,10 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     # A file that a failed attempt with another corpus left behind.
     shutil.copyfile(built / "vocab.txt", run / "vocab.txt")
     paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
-    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=5", "--trainer.save_every=5")
-    assert done.returncode == 0, done.stderr
+    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=5", "--trainer.save_every=5").ok()
     assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
     with fresh_scope():
-        done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。")
-    assert done.returncode == 0, done.stderr
+        done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。").ok()
     corpus = Corpus(pieces / "corpus")
     for mask in json.loads(done.stdout)["masks"]:
         units = [guess["unit"] for guess in mask]

@@ -38,8 +38,7 @@ def test_a_vocabulary_and_a_corpus_keep_the_version_and_commands_note_another(tm
     assert Corpus(tmp_path / "corpus").vocabulary.unicode == NOW
     for command in ("lexicon", "corpus"):
         record(vocab)
-        done = call(main, command, *given, "--output", str(tmp_path / f"{command}_then"))
-        assert done.returncode == 0, done.stderr
+        done = call(main, command, *given, "--output", str(tmp_path / f"{command}_then")).ok()
         assert done.stderr.count(f"Unicode {THEN}") == 1
     assert Corpus(tmp_path / "corpus_then").vocabulary.unicode == THEN
 

@@ -105,8 +105,7 @@ def test_it_is_trained_and_predicts_a_submission_and_own_texts(
     # Without its letters, the other text has another grade.
     for path in task.parent.glob("*.jsonl"):
         path.write_text(path.read_text().replace('"a b c", "grade": 1', '"d a e", "grade": 1'))
-    done = finetune(tiny_task, run, f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=16")
-    assert done.returncode == 0, done.stderr
+    finetune(tiny_task, run, f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=16").ok()
     assert json.loads((run / "result.json").read_text())["score"] == 1
     answers = [line.split("\t")[1] for line in (run / "predictions_dev.tsv").read_text().splitlines()[1:]]
     assert answers == ["3", "1"] * 3
