@@ -191,9 +191,7 @@ def settings() -> dict[str, Any]:
     return sections
 
 
-def test_training_gives_the_model_of_the_command_and_leaves_the_caller_alone(
-    tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None
-) -> None:
+def test_training_is_that_of_the_command(tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None) -> None:
     paddle.seed(5)
     state = paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist()
     paddle.seed(5)

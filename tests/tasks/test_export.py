@@ -162,9 +162,7 @@ def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) ->
         ("squad1", "ErnieGramForQuestionAnswering", ()),
     ],
 )
-def test_paddlenlps_classes_get_the_output_layer(
-    tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]
-) -> None:
+def test_paddlenlp_gets_the_output_layer(tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]) -> None:
     finetuned, export = exported(tmp_path, KNOWN[task])
     config = json.loads((export / "config.json").read_text())
     assert config["architectures"] == [architecture]

@@ -17,9 +17,7 @@ from tests.tasks.test_export import NUMBER, numbers_in
 
 
 @pytest.mark.parametrize("kind", only(("classification", "multiple_choice", "span", "tagging"), KINDS))
-def test_a_task_is_learned_predicted_and_exported_on_a_gpu(
-    kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]
-) -> None:
+def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
     from tasks import export, predict
 
     def run(main: Any, *arguments: Any) -> None:

@@ -71,9 +71,7 @@ def write_data(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others_are_named(
-    tiny_task: Path, tmp_path: Path
-) -> None:
+def test_the_tasks_of_a_benchmark_are_trained_once_if_they_are_there(tiny_task: Path, tmp_path: Path) -> None:
     data, output = tmp_path / "data", tmp_path / "out"
     write_data(data)
     paths = [str(tiny_task / "model"), "--data", str(data), "--output", str(output)]
@@ -176,9 +174,7 @@ def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
     assert results(output)[run.name]["result"]["score"] == 100 * score
 
 
-def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
-    tiny_task: Path, tmp_path: Path
-) -> None:
+def test_a_sweep_refuses_a_run_that_another_process_trains(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     output.mkdir()
     with lock_output(output / "task,learning_rate=0.02,seed=1"):
@@ -188,9 +184,7 @@ def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
     assert len(list(output.iterdir())) == 1
 
 
-def test_a_check_counts_the_runs_and_writes_nothing_and_a_setting_that_does_not_fit_names_its_task(
-    tiny_task: Path, tmp_path: Path
-) -> None:
+def test_a_check_counts_the_runs_writes_nothing_and_names_tasks_in_errors(tiny_task: Path, tmp_path: Path) -> None:
     write_data(tmp_path)
     output, options = tmp_path / "out", ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS]
     done = call(main, "chinese", str(tiny_task / "model"), *options, "--seeds", "2", "--check")
@@ -203,18 +197,13 @@ def test_a_check_counts_the_runs_and_writes_nothing_and_a_setting_that_does_not_
     assert not output.exists()
 
 
-def test_tasks_come_before_models_and_options_of_runs_anywhere(
-    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_come_before_models_and_options(tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[sweep.PlannedRun] = []
     monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(runs))
     options = ["--on_bad_row", "skip", "mrpc", "cola", "--input.max_seq_len", "16", "a/m", "--jobs", "2", "b/n"]
     call(main, *options, "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--check").ok()
     assert [run.name for run in planned] == [f"{task},model={m},seed=1" for task in ("mrpc", "cola") for m in "mn"]
     assert {(run.config.on_bad_row, run.config.input.max_seq_len) for run in planned} == {("skip", 16)}
-
-
-def test_the_data_of_a_file_of_settings_precede_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATA", "other")
     planned: list[str] = []
     monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(r.config.paths.data for r in runs))
@@ -250,7 +239,7 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path, m
     assert not (tmp_path / "sweep").exists()
 
 
-def test_tasks_and_models_must_be_there(tiny_task: Path, tmp_path: Path) -> None:
+def test_tasks_and_models_must_be_there_and_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
     model, common = str(tiny_task / "model"), ["--data", str(tmp_path), "--output", str(tmp_path / "out")]
     for names, message in (
         (["germn", model], "no task 'germn'"),
@@ -261,9 +250,6 @@ def test_tasks_and_models_must_be_there(tiny_task: Path, tmp_path: Path) -> None
         done = call(main, *names, *common)
         assert done.returncode == 2
         assert message in done.stderr
-
-
-def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").touch()
     done = call(main, *arguments(tiny_task, tmp_path))
     assert (done.returncode, done.stderr.partition(": ")[2][:10]) == (2, "--output: ")

@@ -41,9 +41,7 @@ def filled_feeder_of(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> 
 
 @pytest.mark.parametrize("pack_documents", [False, True])
 @pytest.mark.parametrize("max_tokens", [10, 30, 100000])
-def test_pieces_cover_all_units_and_are_as_long_as_possible(
-    corpus: Corpus, max_tokens: int, pack_documents: bool
-) -> None:
+def test_pieces_cover_all_units_and_are_long(corpus: Corpus, max_tokens: int, pack_documents: bool) -> None:
     starts = starts_of(corpus, max_tokens, pack_documents)
     # With packed documents, pieces continue into the next document.
     ends = {0, corpus.info.units} if pack_documents else set(corpus.documents.tolist())
@@ -94,9 +92,7 @@ def test_observed_sequences_are_those_of_the_batches(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(("max_seq_len", "pack_documents"), [*CUTS, (12, False)])
-def test_sequences_cover_the_corpus_and_respect_their_limits(
-    corpus: Corpus, max_seq_len: int, pack_documents: bool
-) -> None:
+def test_sequences_cover_the_corpus_within_limits(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> None:
     feeder = feeder_of(corpus, max_seq_len, pack_documents)
     seen = observe(feeder, 20)
     firsts = np.tile(feeder.starts[:-1], 20)
@@ -118,9 +114,6 @@ def test_sequences_start_at_the_same_units_for_every_seed_and_kind_of_masking(co
     one, other = (Feeder(corpus, 64, Masking(explicit, 0.15, seed)) for explicit, seed in ((True, 1), (False, 2)))
     assert np.array_equal(one.starts, other.starts)
     assert one.limits == other.limits
-
-
-def test_a_sequence_length_below_the_longest_unit_is_refused(corpus: Corpus) -> None:
     with pytest.raises(InputError, match=r"data\.max_seq_len: 9 is too short"):
         feeder_of(corpus, 9, pack_documents=False)
 

@@ -143,9 +143,7 @@ def damage(path: Path, change: Change) -> None:
 
 
 @pytest.mark.parametrize("case", DAMAGES)
-def test_the_error_names_the_damaged_file_and_numbers_are_checked_although_the_digests_fit(
-    copied: Path, case: str
-) -> None:
+def test_the_error_names_the_damaged_file_even_if_its_digest_fits(copied: Path, case: str) -> None:
     (name, change), folder = DAMAGES[case], copied / "corpus"
     damage(folder / name, change)
     with pytest.raises(InputError) as error:

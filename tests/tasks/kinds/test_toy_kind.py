@@ -94,9 +94,7 @@ class OrdinalHead(KindHead):
         return [mean_term("steps", each_SG.sum(1))]
 
 
-def test_it_is_trained_and_predicts_a_submission_and_own_texts(
-    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_trained_and_predicts(tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, Ordinal.name, Ordinal)
     monkeypatch.setitem(own_tasks.KINDS, Ordinal.name, ("accuracy", {"text_a": "a b c", "grade": 3}))
     monkeypatch.setitem(own_tasks.OTHER, "grade", 1)
