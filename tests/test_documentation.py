@@ -18,6 +18,7 @@ from reader.console_script import MODULES
 from tests.support.commands import ROOT, shell
 from tests.support.further_cases import FURTHER
 from tests.support.import_graph import PACKAGES
+from tests.support.task_files import write
 from tests.support.ten_minutes import replaced, script, sections
 
 PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
@@ -141,19 +142,12 @@ def test_a_readme_is_short_and_names_the_other_in_its_first_lines(page: Path) ->
     assert f"]({other.name})" in "".join(lines[:4])
 
 
-def chinese_texts(folder: Path) -> None:
-    """Write a file of random Chinese sentences."""
-    draw = random.Random(0)
-    folder.mkdir()
-    words = ["房间", "服务员", "早餐", "干净", "很", "热情", "前台", "的", "位置", "方便"]
-    lines = ["".join(draw.choices(words, k=12)) + "。" + "\n" * (1 + (i % 3 == 2)) for i in range(1800)]
-    (folder / "酒店.txt").write_text("".join(lines), encoding="utf-8")
-
-
 @FURTHER
 @pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
 def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
-    chinese_texts(tmp_path / "texts")
+    words, draw = ["房间", "服务员", "早餐", "干净", "很", "热情", "前台", "的", "位置", "方便"], random.Random(0)
+    lines = ["".join(draw.choices(words, k=12)) + "。" + "\n" * (1 + (i % 3 == 2)) for i in range(1800)]
+    write(tmp_path / "texts" / "酒店.txt", "".join(lines))
     texts = {"demo-text": "demo-text --max_size 700000"}
     if page == CHINESE:
         texts = {"--input texts": f"--input {tmp_path / 'texts'}"}

@@ -100,6 +100,14 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
     return bool(condition())
 
 
+def is_alive(process: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
     """Start a Python command, kill it and its children as soon as `condition()` is true, and wait until all ended."""
     process = subprocess.Popen(

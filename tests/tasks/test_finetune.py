@@ -236,21 +236,15 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
     assert dev_scores(run, tiny_task / "data", tmp_path / "dev.tsv") == scores
 
 
-def tied_transform() -> ModelRecord:
-    """Return a model with a whole head over tokens, whose transform has a LayerNorm."""
-    return random_model(with_head=True, vocabulary=WORDPIECE, vocab_size=len(TOKENS))
+# A model with a whole head over tokens, whose transform has a LayerNorm; and one with the transform of a low-rank head,
+# and nothing else of it.
+TIED = random_model(with_head=True, vocabulary=WORDPIECE, vocab_size=len(TOKENS))
+LOW_RANK = random_model(vocabulary=WORDPIECE, vocab_size=len(TOKENS), out_emb_size=8)
+TRANSFORM = random_arrays(transform_shapes(LOW_RANK.config))
+LOW_RANK = replace(LOW_RANK, parameters=LOW_RANK.parameters | TRANSFORM)
 
 
-def low_rank_transform() -> ModelRecord:
-    """Return a model with the transform of a low-rank head, and nothing else of it."""
-    model = random_model(vocabulary=WORDPIECE, vocab_size=len(TOKENS), out_emb_size=8)
-    transform = random_arrays(transform_shapes(model.config))
-    return replace(model, parameters=model.parameters | transform)
-
-
-@pytest.mark.parametrize(
-    ("kind", "given"), [("span", tied_transform()), pytest.param("tagging", low_rank_transform(), marks=FURTHER)]
-)
+@pytest.mark.parametrize(("kind", "given"), [("span", TIED), pytest.param("tagging", LOW_RANK, marks=FURTHER)])
 def test_the_transform_of_a_given_model_is_trained(kind: str, given: ModelRecord, tmp_path: Path) -> None:
     write_model(given, tmp_path / "model", "ernie_gram")
     task, run = own_task(tmp_path / "data", kind), tmp_path / "run"

@@ -126,9 +126,7 @@ def test_a_pair_needs_two_sentence_types_and_a_metric_fits_the_files(tiny_task: 
     assert finetune(tiny_task, tmp_path / "run", *more).returncode == 0
     task = own_task(tmp_path / "data", "multiple_choice")
     done = finetune(tiny_task, tmp_path / "run", *more, f"--task={task}", f"--paths.data={tmp_path / 'data'}")
-    assert_one_line_error(
-        done, f"paths.model: {tmp_path / 'model'} has one sentence type (type_vocab_size), but this task"
-    )
+    assert_one_line_error(done, f"paths.model: {tmp_path / 'model'} has one sentence type ")
     task.write_text(task.read_text().replace('"accuracy"', '"race"'))
     done = finetune(tiny_task, tmp_path / "run", f"--task={task}", f"--paths.data={tmp_path / 'data'}")
     assert_one_line_error(done, f"{tmp_path / 'data' / 'dev.jsonl'}: the metric race does not fit: the ID '0' ")

@@ -96,23 +96,21 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     # The digest of the whole text cannot be computed from the digests of the shards.
     assert joined.info.fingerprint != whole.info.fingerprint
     assert "shard" not in (tmp_path / "whole" / "corpus.json").read_text()
-    unsharded, all_in_order = str(tmp_path / "whole"), "give all of them, in order, and nothing else"
+    unsharded, other = str(tmp_path / "whole"), str(tmp_path / "other")
+    build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", other)
     for given, message in (
-        ([shards[0], shards[1], shards[1]], f"the shards are 1/3, 2/3, 2/3; {all_in_order}"),
-        (shards[1:], f"the shards are 2/3, 3/3; {all_in_order}"),
-        (shards[::-1], f"the shards are 3/3, 2/3, 1/3; {all_in_order}"),
-        ([*shards[:2], unsharded], f"the shards are 1/3, 2/3, no shard; {all_in_order}"),
-        ([unsharded, unsharded], f"{unsharded}: made of the same text as {unsharded}; give each corpus once"),
+        ([shards[0], shards[1], shards[1]], "the shards are 1/3, 2/3, 2/3; "),
+        (shards[1:], "the shards are 2/3, 3/3; "),
+        (shards[::-1], "the shards are 3/3, 2/3, 1/3; "),
+        ([*shards[:2], unsharded], "the shards are 1/3, 2/3, no shard; "),
+        ([unsharded, unsharded], f"{unsharded}: made of the same text as {unsharded}; "),
+        ([unsharded, other], f"{other}: made with another lexicon than "),
     ):
         done = call(main, "join", "--input", *given, "--output", str(tmp_path / "x"))
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"error: {message}")
+        assert (done.returncode, message in done.stderr.splitlines()[-1]) == (2, True), message
         assert not (tmp_path / "x").exists()
     done = call(main, *command, str(tmp_path / "none"), "--shard", "1/6")
     assert done.stderr.splitlines()[-1].startswith("error: --shard: 6 shards need as many files, but the text has 5; ")
-    build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
-    wrong = ["join", "--input", unsharded, str(tmp_path / "other"), "--output", str(tmp_path / "x")]
-    done = call(main, *wrong)
-    assert "made with another lexicon than" in done.stderr
 
 
 def test_shards_with_the_same_text_are_joined(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

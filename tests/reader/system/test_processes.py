@@ -17,7 +17,7 @@ import pytest
 
 from reader.errors import InputError, SystemRefusedError
 from reader.system.processes import lines_of_module, ordered_map
-from tests.support.commands import ROOT, wait_for
+from tests.support.commands import ROOT, is_alive, wait_for
 
 
 @dataclass
@@ -99,14 +99,6 @@ list(ordered_map(work, range(2), 2))
     parent.kill()
     parent.wait()
     assert wait_for(lambda: not any(map(is_alive, workers)), 30)
-
-
-def is_alive(process: int) -> bool:
-    """Return whether a process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 MODULE = """

@@ -129,9 +129,8 @@ def test_examples(text: str, tokens: list[str], expected: list[tuple[str, str]])
     encoding = Tokenizer(vocabulary).encode(text)
     spans = zip(encoding.starts, encoding.ends, encoding.ids, strict=True)
     assert [(text[start:end], vocabulary.tokens[token]) for start, end, token in spans] == expected
-    assert [values.dtype.name for values in (encoding.ids, encoding.starts, encoding.ends, encoding.word_ids)] == [
-        "int32"
-    ] * 4
+    arrays = (encoding.ids, encoding.starts, encoding.ends, encoding.word_ids)
+    assert {values.dtype.name for values in arrays} == {"int32"}
 
 
 def test_a_segmenter_affects_only_sentencepiece(sentencepiece: SentencePieceVocabulary) -> None:

@@ -127,9 +127,3 @@ def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshol
         assert record["labels"] == [
             label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > threshold
         ]
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan")])
-def test_a_threshold_that_nothing_or_all_exceeds_is_refused(threshold: float) -> None:
-    with pytest.raises(InputError, match=r"^multi_label.threshold: "):
-        MultiLabelSettings(threshold)

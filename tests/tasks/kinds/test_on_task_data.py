@@ -99,10 +99,6 @@ def folder_of(name: str) -> Path:
     pytest.skip(f"no files of {name}")
 
 
-def tokenizer_of(language: str) -> Tokenizer:
-    return Tokenizer(load_vocabulary(FOLDER / "vocab" / language / "vocab.txt", True))
-
-
 def perfect_scores(kind: Kind[Any, Any], features: Any, examples: list[Any]) -> np.ndarray:
     """Return the scores of a network that is always right."""
     if kind.name == "span":
@@ -133,7 +129,8 @@ def check_batches(features: Features) -> None:
 def test_every_split_of_a_task_is_encoded_and_perfect_scores_are_perfect(name: str) -> None:
     folder = folder_of(name)
     task = with_labels(TASKS[name], folder)
-    kind, tokenizer = kind_of(task, SETTINGS), tokenizer_of(task.language)
+    tokenizer = Tokenizer(load_vocabulary(FOLDER / "vocab" / task.language / "vocab.txt", True))
+    kind = kind_of(task, SETTINGS)
     assert ROWS.get(name, {}).keys() <= {*available_splits(task, folder)}
     for split in available_splits(task, folder):
         loaded = load(task, folder, split)

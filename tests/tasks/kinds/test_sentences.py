@@ -12,7 +12,7 @@ import pytest
 from reader.errors import InputError
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
+from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings, SpanSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
@@ -122,6 +122,7 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
         (InputSettings, "input.max_query_len", 0),
         (SpanSettings, "span.n_best", 0),
         (SpanSettings, "span.null_threshold", float("nan")),
+        *((MultiLabelSettings, "multi_label.threshold", value) for value in (-0.1, 1.0, float("nan"))),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: Any, key: str, value: float) -> None:

@@ -58,17 +58,11 @@ def test_a_short_file_makes_a_row_like_those_of_the_registry_and_every_setting_r
     assert (task.label_aliases, task.omitted_labels, task.empty_texts) == ({"bad": "1"}, ("-",), True)
     assert task_of(tmp_path, REVIEWS + "label_aliases: [bad, good]\n").label_aliases == {"0": "bad", "1": "good"}
     text = edited("columns: {text_a: review, label: stars}", "columns: {text_a: [1, 2], label: 3}\nheader: no")
-    layout = task_of(
-        tmp_path,
-        text
-        + "names: [a, b, c]\nlist_separator: '|'\nwhere: {c: 1, 3: zh}\nclean: br_to_space\nomit_short_rows: yes\n",
-    ).layout
-    assert layout == Tsv(
-        {"text_a": (1, 2), "label": 3}, "no", ("a", "b", "c"), "|", {"c": "1", 3: "zh"}, True, "br_to_space"
-    )
-    assert task_of(tmp_path, text.replace("header: no", "header: auto")).layout == Tsv(
-        {"text_a": (1, 2), "label": 3}, "auto"
-    )
+    more = "names: [a, b, c]\nlist_separator: '|'\nwhere: {c: 1, 3: zh}\nclean: br_to_space\nomit_short_rows: yes\n"
+    columns = {"text_a": (1, 2), "label": 3}
+    expected = Tsv(columns, "no", ("a", "b", "c"), "|", {"c": "1", 3: "zh"}, True, "br_to_space")
+    assert task_of(tmp_path, text + more).layout == expected
+    assert task_of(tmp_path, text.replace("header: no", "header: auto")).layout == Tsv(columns, "auto")
 
 
 def test_a_command_takes_a_name_or_a_file_and_questions_without_answer_need_their_metric(tmp_path: Path) -> None:

@@ -120,25 +120,18 @@ def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
     assert [len(values) for values in read_grid("paper", "cola").values()] == [2, 3, 2]
 
 
-def recorded_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path, PlannedRun, dict[str, Any]]:
-    """Return a copy of a tiny task, the planned run of the copy, and the record of a finished run of the original."""
-    task = Path(shutil.copytree(tiny_task, folder / "task"))
-    start = (task / "model", dict[str, str](), dict[str, int]())
-    [run] = plan_finetunings(
-        str(task / "data" / "task.yaml"), start, str(task / "data"), folder, {}, FinetuneConfig().seed, SETTINGS
-    )
-    record = finished_finetuning(finetuned)
-    assert record is not None
-    return task, run, record
-
-
 def check(run: PlannedRun, record: dict[str, Any]) -> None:
     check_finetunings([run], {run.name: record}, (), 1)
 
 
 @pytest.mark.parametrize("changed", ["model", "vocabulary", "task", "data.train", "data.dev", "optimizer.batch_size"])
 def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str) -> None:
-    task, run, record = recorded_copy(tiny_task, finetuned, tmp_path)
+    """The run of a copy of a tiny task is planned, and the record is that of a finished run of the original."""
+    task, data = Path(shutil.copytree(tiny_task, tmp_path / "task")), str(tmp_path / "task" / "data")
+    start = (task / "model", dict[str, str](), dict[str, int]())
+    [run] = plan_finetunings(f"{data}/task.yaml", start, data, tmp_path, {}, FinetuneConfig().seed, SETTINGS)
+    record = finished_finetuning(finetuned)
+    assert record is not None
     # New settings and splits that are gone do not make another run.
     del record["settings"]["max_train_examples"]
     record["settings"]["final.test"] = "0" * 64

@@ -15,7 +15,7 @@ from reader.system.processes import available_cores
 from tasks.sweeps import training
 from tasks.sweeps.runs import PlannedRun, Record
 from tasks.sweeps.training import CONSOLE, train_all
-from tests.support.commands import ROOT, kill_when, wait_for
+from tests.support.commands import ROOT, is_alive, kill_when, wait_for
 
 PROGRAM = """
 import subprocess, sys
@@ -108,17 +108,8 @@ def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyP
     assert [(tmp_path / name / "result").read_text().strip() for name in "abc"] == ["0", "1", "1"]
 
 
-def is_alive(pid: Path) -> bool:
-    """Return whether a process is there; one that has ended is until the system's first process has noticed it."""
-    try:
-        os.kill(int(pid.read_text()), 0)
-    except (OSError, ValueError):
-        return not (pid.is_file() and pid.read_text())
-    return True
-
-
 def gone(pid: Path) -> bool:
-    return wait_for(lambda: not is_alive(pid), 10)
+    return wait_for(lambda: not is_alive(int(pid.read_text())), 10)
 
 
 PARENT = """
@@ -168,5 +159,5 @@ def test_a_killed_process_leaves_no_run_behind(tmp_path: Path, monkeypatch: pyte
     program = PARENT.replace("HOOK", "").replace("sys.argv[1]", repr(str(tmp_path / "run")))
     script = f"import os, subprocess, sys, time\np = subprocess.Popen([sys.executable, '-c', {program!r}])\n"
     script += f"while not os.path.isfile({str(pid)!r}): time.sleep(0.01)\np.kill(); p.wait(); time.sleep(60)\n"
-    kill_when(["-c", script], lambda: pid.is_file() and pid.read_text() and not is_alive(pid))
+    kill_when(["-c", script], lambda: pid.is_file() and pid.read_text() and not is_alive(int(pid.read_text())))
     assert gone(pid)
