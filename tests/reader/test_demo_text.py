@@ -23,7 +23,7 @@ from tests.support.commands import assert_one_line_error, call
 TEXT = "".join(f"line number {i} of the text that is mine\n" for i in range(2000))
 
 
-def test_pythons_documentation_is_prose() -> None:
+def test_pythons_documentation_is_prose_and_documents_of_files_end_at_blank_lines(tmp_path: Path) -> None:
     found = list(islice(documents(), 400))
     assert len(found) == 400
     lines = [line for document in found for line in document]
@@ -31,9 +31,6 @@ def test_pythons_documentation_is_prose() -> None:
     assert len(set(lines)) == len(lines)
     sizes = [sum(len(line) + 1 for line in document) for document in documents(5000)]
     assert sum(sizes[:-1]) <= 5000 < sum(sizes)
-
-
-def test_documents_of_files_end_at_blank_lines_and_after_some_lines(tmp_path: Path) -> None:
     (tmp_path / "红楼梦.txt").write_text("一\n二\t三  四\n\n\n五", encoding="utf-8")
     (tmp_path / "b.txt").write_text("x\n" * (MAX_LINES + 1), encoding="utf-8")
     found = list(documents_of(TextFiles([tmp_path / "红楼梦.txt", tmp_path / "b.txt"])))

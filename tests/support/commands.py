@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -98,6 +98,17 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return bool(condition())
+
+
+def processes_with(*variables: str) -> dict[int, set[str]]:
+    """Return the variables of the environments that have all of these, NAME=VALUE, by the ID of the process."""
+    found: dict[int, set[str]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended, or belongs to another user
+            environment = {*(folder / "environ").read_bytes().decode(errors="replace").split("\0")}
+            if {*variables} <= environment and (folder / "cmdline").read_bytes():
+                found[int(folder.name)] = environment
+    return found
 
 
 def is_alive(process: int) -> bool:

@@ -181,22 +181,13 @@ def test_an_empty_text_is_refused_whatever_the_kind(tmp_path: Path) -> None:
             model.predict([row])
 
 
-def settings() -> dict[str, Any]:
-    """Return the settings of the tiny task, in sections."""
-    sections: dict[str, Any] = {}
-    for option in SETTINGS:
-        key, value = option[2:].split("=")
-        section, name = key.split(".")
-        sections.setdefault(section, {})[name] = value
-    return sections
-
-
 def test_training_is_that_of_the_command(tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None) -> None:
     paddle.seed(5)
     state = paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist()
     paddle.seed(5)
     data, model = tiny_task / "data", Model.load(tiny_task / "model")
-    trained = FineTuned.train(data / "task.yaml", model, data, tmp_path / "run", **settings())
+    settings: Any = dict(option[2:].split("=") for option in SETTINGS)
+    trained = FineTuned.train(data / "task.yaml", model, data, tmp_path / "run", **settings)
     assert trained.source == tmp_path / "run" / "best"
     found, expected = (json.loads((run / "result.json").read_text()) for run in (tmp_path / "run", finetuned))
     for key in ("scores", "model", "made_from"):

@@ -72,7 +72,7 @@ def test_a_log_gets_lines_with_rate_and_time_left_and_a_bar_breaks_no_line_and_v
     assert screen(err.getvalue()) == ["step 0", "step 1", "step 2", ""]
 
 
-def test_other_ranks_and_programs_have_no_bar(
+def test_other_ranks_and_programs_have_no_bar_and_none_a_thread(
     errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     err = errors(True)
@@ -84,10 +84,7 @@ def test_other_ranks_and_programs_have_no_bar(
     monkeypatch.setattr(sys, "stderr", None)
     with progress("loading", 2, "B") as bar:
         bar.update(1)
-
-
-def test_no_thread_draws_the_bar(errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is forked while it draws would wait forever for a lock."""
+    # A process that is forked while it draws would wait forever for a lock.
     errors(True)
     for name, value in (("monitor", None), ("monitor_interval", 10)):  # as when tqdm is imported
         monkeypatch.setattr(f"tqdm.tqdm.{name}", value)

@@ -82,7 +82,7 @@ def test_runs_may_fill_the_buffers_and_exceed_the_cache_and_long_ones_are_not_ke
     assert (split.count(short), split.count(long)) == (1, 3)
 
 
-def test_text_may_be_encoded_in_several_calls_and_without_a_final_line_feed() -> None:
+def test_text_may_be_encoded_in_several_calls_and_ids_are_in_order_of_first_occurrence() -> None:
     index = WordIndex(True)
     assert index.words() == []
     assert index.encode(b"").tolist() == [DOCUMENT_END]
@@ -90,6 +90,14 @@ def test_text_may_be_encoded_in_several_calls_and_without_a_final_line_feed() ->
     assert index.encode(b"two\n\nthree\n").tolist() == [1, LINE_END, DOCUMENT_END, 2, LINE_END]
     assert index.words() == ["one", "two", "three"]
     assert index.words(2) == ["three"]
+    draw = random.Random(2)
+    strings = ["".join(draw.choices("abé中", k=draw.randint(1, 12))) for _ in range(20_000)]
+    table, ids = find_or_add_strings(empty_table(4, 8), pack_strings(strings))
+    distinct = list(dict.fromkeys(strings))
+    assert list_strings(table) == distinct
+    assert [distinct[i] for i in ids] == strings
+    found_ids = find_strings(table, pack_strings(["a", "not there", "", "x" * 100, distinct[-1]]))
+    assert found_ids.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]
 
 
 @pytest.mark.parametrize("bad", [b"a \xff b", b"caf\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf8\x88\x80\x80"])
@@ -100,14 +108,3 @@ def test_invalid_utf8_is_rejected(bad: bytes) -> None:
             index.encode("good café\n".encode() + bad + b"\n")
         # The rejected text does not affect later calls.
         assert found(index, ["café éa good"]) == ["cafe", "ea", "good", LINE_END]
-
-
-def test_a_table_assigns_ids_in_order_of_first_occurrence() -> None:
-    draw = random.Random(2)
-    strings = ["".join(draw.choices("abé中", k=draw.randint(1, 12))) for _ in range(20_000)]
-    table, ids = find_or_add_strings(empty_table(4, 8), pack_strings(strings))
-    distinct = list(dict.fromkeys(strings))
-    assert list_strings(table) == distinct
-    assert [distinct[i] for i in ids] == strings
-    found_ids = find_strings(table, pack_strings(["a", "not there", "", "x" * 100, distinct[-1]]))
-    assert found_ids.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]

@@ -96,15 +96,12 @@ def test_a_file_without_examples_is_refused_and_missing_files_are_named(tmp_path
         load(TASK, tmp_path, "tets")
 
 
-def test_sources_are_tried_in_their_order_and_read_together(tmp_path: Path) -> None:
+def test_sources_are_tried_in_their_order_and_labels_of_the_training_file_hold_for_the_others(tmp_path: Path) -> None:
     write(tmp_path / "one.tsv", GOOD)
     write(tmp_path / "two.tsv", GOOD)
     assert [example.id for example in load(TASK, tmp_path).examples] == ["0", "1", "2", "3"]
     write(tmp_path / "train.tsv", GOOD)
     assert len(load(TASK, tmp_path).examples) == 2
-
-
-def test_labels_of_the_training_file_hold_for_the_other_files(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t10\ny\t9\nz\t9\n")
     assert with_labels(OPEN, tmp_path).labels == ("9", "10")
     assert with_labels(TASK, tmp_path) is TASK

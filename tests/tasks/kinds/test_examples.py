@@ -171,7 +171,7 @@ def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> Non
         make(SPAN, **{**row, "answers": [""]})
 
 
-def test_tags_become_iob2_and_entities_of_words_or_characters() -> None:
+def test_tags_become_iob2_and_entities_and_entities_of_a_text_tags() -> None:
     example = make(NER, tokens=["New", "York", "and", "Ann"], tags=["I-LOC", "I-LOC", "O", "I-PER"])
     entities = (Entity("LOC", 0, 2), Entity("PER", 3, 4))
     tokens = ("New", "York", "and", "Ann")
@@ -182,9 +182,6 @@ def test_tags_become_iob2_and_entities_of_words_or_characters() -> None:
     example = make(chinese, tokens=["上", "\u3000", "海"], tags=["B-LOC", "O", "O"])
     assert (example.text, example.separator) == ("上\u3000海", "")
     assert make(chinese, labelled=False, tokens=["上"]).tags is None
-
-
-def test_entities_of_a_text_become_tags() -> None:
     notes: Counter[str] = Counter()
     given = [("PER", 3, 4, "d"), ("LOC", 0, 3, "abc"), ("PER", 1, 2, "b"), ("PER", 0, 1, "e")]
     example = make(NER, notes, text="abcde", entities=given)

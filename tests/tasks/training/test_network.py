@@ -52,15 +52,9 @@ def test_every_parameter_of_a_network_is_scaled(tiny_task: Path, finetuned: Path
     assert layers == {0.25: {"encoder_layer_0"}, 0.5: {"encoder_layer_1"}}
 
 
-def test_dropout_rates_are_those_of_the_model_unless_given(tiny_task: Path, tmp_path: Path) -> None:
-    given = read_model(tiny_task / "model").config
-    changed = checked(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null").encoder
-    assert changed.hidden_dropout_prob == 0.3
-    assert changed.attention_probs_dropout_prob == given.attention_probs_dropout_prob > 0
-    assert not changed.use_pooler  # the head takes the mean
-
-
-def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: Path, tmp_path: Path) -> None:
+def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_model(
+    tiny_task: Path, tmp_path: Path
+) -> None:
     from tasks.training.network import Predictor, TaskNetwork, finetuning_job
 
     run = checked(tiny_task, tmp_path / "run", "--evaluation.patience=2")
@@ -77,6 +71,11 @@ def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: P
     assert (job.selection.metric, job.selection.direction, job.selection.patience) == ("score", "max", 2)
     assert job.rate_scale is not None
     assert job.rate_scale("encoder_layer_0_ffn_fc_0.w_0") == pytest.approx(0.9**2)  # the setting of the tiny task
+    given = read_model(tiny_task / "model").config
+    changed = checked(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null").encoder
+    assert changed.hidden_dropout_prob == 0.3
+    assert changed.attention_probs_dropout_prob == given.attention_probs_dropout_prob > 0
+    assert not changed.use_pooler  # the head takes the mean
 
 
 def test_pools_micro_batches_and_the_seed_decide_over_the_batches(tiny_task: Path, tmp_path: Path) -> None:
