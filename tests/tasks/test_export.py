@@ -33,9 +33,11 @@ from tests.support.finetuned_runs import INPUT, ROWS, made_run, set_null_thresho
 from tests.support.further_cases import only
 from tests.support.model_folders import encoder_output_for
 from tests.support.onnx_models import run_onnx
-from tests.support.own_tasks import KNOWN
+from tests.support.own_tasks import KINDS, KNOWN, own_task
+from tests.support.pretended_gpu import on_gpu
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_lines
+from tests.support.tiny_task import finetune
 
 
 def run(main: Any, *arguments: Any) -> Done:
@@ -208,3 +210,33 @@ def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -
     for reason in ("relative position", "layer_norm_eps 1e-12"):
         assert reason in refused.stderr
         assert f"lost     {reason}" in done.stdout
+
+
+@pytest.mark.parametrize("kind", only(("classification", "multiple_choice", "span", "tagging"), KINDS))
+def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
+    """See support/pretended_gpu."""
+
+    def on_devices(main: Any, *arguments: Any) -> None:
+        pretended_gpu.clear()
+        run(main, *arguments).ok()
+
+    task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
+    settings = [f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=1", "--dropout.hidden=0.1"]
+    finetune(tiny_task, model, *settings, "--input.max_query_len=4").ok()
+    assert set(on_gpu(pretended_gpu)) == {"peak"}
+    on_devices(main, model, program, "--to", "inference")
+    assert on_gpu(pretended_gpu) == []
+    answers = []
+    for source, device in ((model, "gpu"), (program, "auto"), (program, "cpu")):
+        output = tmp_path / f"{source.name}_{device}.jsonl"
+        on_devices(predict, source, "--input", task.parent / "own.jsonl", "--output", output, "--device", device)
+        if device == "cpu":
+            assert pretended_gpu == [*["flush_denormals", "set_device cpu"] * 2, "use_compiled"]
+        else:
+            assert on_gpu(pretended_gpu) == []
+        answers.append(output.read_text())
+    assert len(answers[0].splitlines()) == 5
+    assert answers[0] == answers[1]
+    # On the CPU, other kernels compute the program.
+    assert NUMBER.sub("", answers[2]) == NUMBER.sub("", answers[0])
+    assert numbers_in(answers[2]) == pytest.approx(numbers_in(answers[0]), rel=1e-5)

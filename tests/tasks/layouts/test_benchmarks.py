@@ -50,7 +50,7 @@ def test_a_row_is_a_question_with_the_context_of_its_paragraph_in_all_forms_of_s
     ]
 
 
-def test_what_has_no_id_question_answers_paragraphs_or_questions_is_a_bad_row(tmp_path: Path) -> None:
+def test_what_has_no_id_question_answers_paragraphs_or_questions_is_bad_and_other_json_refused(tmp_path: Path) -> None:
     question = {"id": "q", "question": "?", "answers": [ANSWER]}
     questions = [{"question": "?"}, {"id": "q", "question": "?"}, "text", question]
     paragraphs = [{"context": "x"}, "x", {"context": "x", "qas": questions}]
@@ -66,12 +66,9 @@ def test_what_has_no_id_question_answers_paragraphs_or_questions_is_a_bad_row(tm
         ("data[2].paragraphs[2].qas[1] (id q)", "no 'answers"),
         ("data[2].paragraphs[2].qas[2]", "expected an"),
     ]
-
-
-@pytest.mark.parametrize("value", [[], {}, {"data": {}}])
-def test_other_json_is_refused(tmp_path: Path, value: Any) -> None:
-    with pytest.raises(InputError, match=r"t\.json: no list 'data'"):
-        read(Squad(), write_json(tmp_path / "t.json", value))
+    for value in ([], {}, {"data": {}}):
+        with pytest.raises(InputError, match=r"t\.json: no list 'data'"):
+            read(Squad(), write_json(tmp_path / "t.json", value))
     with pytest.raises(InputError, match=r"c\.json:2: not JSON"):
         read(Squad(), write(tmp_path / "c.json", '{"data":\n[{"paragraphs": [{'))
 
@@ -167,30 +164,19 @@ QUESTION = {"question": "什么?", "choice": ["一", "二"], "answer": "二"}
 DOCUMENT = [["男：甲", "女：乙"], [QUESTION, QUESTION], "10-74"]
 
 
-def test_a_row_is_a_question_and_ids_differ_between_files(tmp_path: Path) -> None:
+def test_a_row_is_a_question_ids_differ_between_files_and_other_documents_are_bad_rows(tmp_path: Path) -> None:
     paths = [write_json(tmp_path / f"c3-{part}-dev.json", [DOCUMENT]) for part in "dm"]
     rows = values(C3(), *paths)
     # The answer is a text in the file, and an index in the row: a text such as "1" is no number of an option.
     question = {"context": "男：甲\n女：乙", "question": "什么?", "options": ["一", "二"], "answer": 1}
     assert rows[0] == {"id": "c3-d-dev/10-74-0", **question}
     assert len({row["id"] for row in rows}) == 4
-
-
-@pytest.mark.parametrize(
-    ("document", "place", "reason"),
-    [
-        ([["x"], []], "document 1", ""),
-        (["x", [QUESTION], "1"], "document 1", ""),
-        ([[1], [QUESTION], "1"], "document 1", ""),
-        ({}, "document 1", ""),
-        ([["x"], [{"question": "?", "choice": []}], "1"], "question 1", "no 'answer'"),
-    ],
-)
-def test_other_documents_are_bad_rows(tmp_path: Path, document: Any, place: str, reason: str) -> None:
-    [bad] = read(C3(), write_json(tmp_path / "t.json", [document]))
-    assert isinstance(bad, BadRow)
-    assert str(bad.place).endswith(place)
-    assert reason in bad.reason
+    others = [[["x"], []], ["x", [QUESTION], "1"], [[1], [QUESTION], "1"], {}]
+    unanswered = [["x"], [{"question": "?", "choice": []}], "1"]
+    *bad, last = read(C3(), write_json(tmp_path / "t.json", [*others, unanswered]))
+    assert [str(row.place).rpartition(" ")[2] for row in bad if isinstance(row, BadRow)] == ["1", "2", "3", "4"]
+    assert isinstance(last, BadRow)
+    assert (str(last.place).endswith("question 1"), "no 'answer'" in last.reason) == (True, True)
     with pytest.raises(InputError, match="expected a list"):
         read(C3(), write_json(tmp_path / "t.json", {}))
 
