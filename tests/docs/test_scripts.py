@@ -87,9 +87,8 @@ def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Pa
 
 
 def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
-    write_model(
-        random_model(None, use_relative_position=True, vocab_size=TOKENS), tmp_path / "model", "ernie_gram", True
-    )
+    model = random_model(None, use_relative_position=True, vocab_size=TOKENS)
+    write_model(model, tmp_path / "model", "ernie_gram", True)
     output = ("--output", str(tmp_path / "found"))
     expected = Model.load(tmp_path / "model").attention(TEXT)
     attention = study("attention")

@@ -105,9 +105,8 @@ def export_model(path: Path, config: ModelConfig, vocabulary: Vocabulary) -> Non
     config = dataclasses.replace(config, vocab_size=len(vocabulary))
     model = ModelRecord(path, "test", config, random_arrays(encoder_shapes(config)), vocabulary)
     hidden_BLH, *pooled = encoder_output_for(config, model.parameters, *inputs.values())
-    save(
-        path, model, None, inputs | dict(zip(("sequence_output", "pooled_output"), (hidden_BLH, *pooled), strict=False))
-    )
+    outputs = dict(zip(("sequence_output", "pooled_output"), (hidden_BLH, *pooled), strict=False))
+    save(path, model, None, inputs | outputs)
     if not pooled:
         return
     random = np.random.default_rng(5)

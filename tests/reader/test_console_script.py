@@ -39,9 +39,7 @@ def test_the_version_is_one_everywhere_and_an_unread_list_of_commands_no_error(
     monkeypatch.setattr(sys, "argv", ["ernie-gram", "--version"])
     main()
     assert capsys.readouterr().out == f"ernie-gram {ernie_gram.__version__}\n"
-    done = subprocess.run(
-        [sys.executable, "setup.py", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = python("setup.py", "--version").ok()
     assert done.stdout.split() == [ernie_gram.__version__]
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-c", "from reader.console_script import main; main()", "--help"]

@@ -209,10 +209,8 @@ def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
     memory = disk = 0
     while process.poll() is None:
         memory = max(memory, memory_of(process.pid))
-        disk = max(
-            disk,
-            int(subprocess.run(["du", "-sb", folder], capture_output=True, text=True, check=False).stdout.split()[0]),
-        )
+        shown = subprocess.run(["du", "-sb", folder], capture_output=True, text=True, check=False)
+        disk = max(disk, int(shown.stdout.split()[0]))
         time.sleep(0.02)
     assert process.returncode == 0
     return memory, disk
@@ -221,10 +219,9 @@ def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
 @pytest.mark.needs("LARGE_TEXT", "LARGE_VOCAB")
 def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
     found = []
-    (tmp_path / "once.txt").write_bytes(
-        b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
-    )
-    (tmp_path / "four.txt").write_bytes((tmp_path / "once.txt").read_bytes() * 4)
+    whole = b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
+    (tmp_path / "once.txt").write_bytes(whole)
+    (tmp_path / "four.txt").write_bytes(whole * 4)
     for name in ("once", "four"):
         text, output = tmp_path / f"{name}.txt", tmp_path / name / "l.tsv"
         output.parent.mkdir()

@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import holds_text, split_words
-from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable, select_alphabet
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, select_alphabet
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import MAX_REPEATED, WordPieceVocabulary, count_words, train_wordpiece
 
@@ -44,16 +44,6 @@ def test_words_equal_those_of_berts_tokenizer(lowercase: bool) -> None:
     lines = [line for text in [*topics.values()][::3] for line in text.split("\n")] + MIXED
     for line in lines:
         assert split_words(line, lowercase) == reference_words(line, lowercase), repr(line)
-
-
-def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:
-    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "中", "国"])
-    table = PieceTable(vocabulary)
-    table.extend(["中国", "国外"])
-    assert table.pieces.tolist() == [5, 6, 6, vocabulary.unk]
-    assert table.offsets.tolist() == [0, 2, 4]
-    table.truncate(1)
-    assert (len(table), table.pieces.tolist()) == (1, [5, 6])
 
 
 def test_what_berts_tokenizer_does_not_show() -> None:

@@ -22,7 +22,7 @@ from tasks.registry import TASKS
 from tasks.training.network import TaskNetwork, head_class
 from tests.support.further_cases import only
 from tests.support.own_tasks import KNOWN
-from tests.support.static_programs import Arrays, fresh_scope, run
+from tests.support.static_programs import Arrays, fresh_program, run
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 HEAD = HeadSettings(dropout=0.0)
@@ -214,10 +214,8 @@ def test_output_weights_are_drawn_from_a_normal_that_is_not_truncated() -> None:
     from ernie_gram.model.config import ModelConfig
     from tasks.kinds.networks import output_layer
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            output_layer("out", 400, 100, ModelConfig(initializer_range=0.03))
+    with fresh_program() as (executor, _, startup):
+        output_layer("out", 400, 100, ModelConfig(initializer_range=0.03))
         executor.run(startup)
         weights, bias = (np.array(paddle.static.global_scope().find_var(f"out_{part}").get_tensor()) for part in "wb")
     assert weights.shape == (400, 100)

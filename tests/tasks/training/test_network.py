@@ -45,9 +45,7 @@ def test_every_parameter_of_a_network_is_scaled(tiny_task: Path, finetuned: Path
     assert {rate_scale(f"{name}.w_0", 2, 0.5) for name in ("pooled_fc", "mask_lm_trans_fc")} == {1.0}
     scaled = {name: rate_scale(name, 2, 0.5) for name in names}
     assert {name for name, factor in scaled.items() if factor == 1} == {"cls_out_w", "cls_out_b"}
-    assert {name for name, factor in scaled.items() if factor == 0.125} == {
-        name for name in names if name in EMBEDDINGS
-    }
+    assert {name for name, factor in scaled.items() if factor == 0.125} == EMBEDDINGS & {*names}
     layers = {factor: {name[:15] for name, found in scaled.items() if found == factor} for factor in (0.25, 0.5)}
     assert layers == {0.25: {"encoder_layer_0"}, 0.5: {"encoder_layer_1"}}
 
@@ -63,6 +61,7 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
     assert job.evaluated == {"dev": run.dev[0].digest}
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
     assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
+    assert (job.optimizer.warmup_steps, job.optimizer.decay_steps) == (3, 32)
     rates = np.array([job.learning_rate(step) for step in range(33)])
     assert rates.argmax() in (2, 3)
     assert rates[-1] == 0
