@@ -49,7 +49,6 @@ def test_the_page_runs_in_one_process_beside_code_of_ones_own(built: Path, finis
     # Blocks only print; what they compute is checked at the end.
     # The model of the tests has 32 positions.
     page = "\n".join(blocks).replace('"max_seq_len": 64', '"max_seq_len": 32')
-    done = python("-c", "\n".join([BEFORE, page, AFTER]), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", "\n".join([BEFORE, page, AFTER]), cwd=tmp_path).ok()
     assert done.stdout.endswith("end of the page\n")
     assert "nowhere: no corpus there" in done.stdout

@@ -1,8 +1,13 @@
-"""The documentation refers to files, functions, tests and commands that exist."""
+"""The documentation refers to files, functions, tests and commands that exist.
+
+The READMEs have the same sections and commands, and those of the ten minutes work.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import random
 import re
 from functools import cache
 from pathlib import Path
@@ -10,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from reader.console_script import MODULES
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, shell
+from tests.support.further_cases import FURTHER
 from tests.support.import_graph import PACKAGES
+from tests.support.task_files import write
+from tests.support.ten_minutes import replaced, script, sections
 
 PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "tests/benchmarks/README.md"]
@@ -83,3 +91,69 @@ def test_links_and_commands_refer_to_existing_files(page: Path) -> None:
         assert command in MODULES, command
     for file in re.findall(rf"`((?:{FOLDERS})/[\w/.]+\.\w+)`", text):
         assert (ROOT / file).is_file(), file
+
+
+ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
+
+# What the commands of README.zh.md have in place of those of README.md.
+TRANSLATIONS = {
+    "demo-text --output": "demo-text --input texts --output",
+    "small_en.yaml": "small_zh.yaml",
+    "base_en_16g.yaml": "base_zh.yaml --model.vocab_size null",
+    "language: en": "language: zh",
+    "DATA=glue": "DATA=task_data",
+    "--data glue": "--data task_data",
+    "--grid paper": "--learning_rates 3e-5 5e-5 1e-4",
+    "CoLA.tsv": "chnsenticorp_test.tsv",
+    "cola": "chnsenticorp",
+    "english": "chinese",
+    "if [MASK] , the default value is used .": "这[MASK]问题很重要。",
+    "Return the shortest path between two nodes of the graph.": "这个问题很重要，我们需要解决。",
+    "Return the shortest path two between nodes of the graph.": "这问个题很重要，我们需要解决。",
+}
+
+# Less of everything, so that the commands end within seconds.
+SMALLER = {
+    "--trainer.max_steps 1000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
+    "cat > output/first/order.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/order.yaml",
+    "--optimizer.epochs 3": "--optimizer.epochs 1",
+}
+
+
+def commands(block: str) -> str:
+    """Return the commands of a block without comments and line ends."""
+    return " ".join(re.sub(r"\\\n| # .*", " ", block).split())
+
+
+def test_both_readmes_have_the_same_sections_and_commands() -> None:
+    english, chinese = sections(ENGLISH), sections(CHINESE)
+    assert len(english) > 8
+    assert [each[:2] for each in chinese] == [each[:2] for each in english]
+    for ours, theirs in zip(english, chinese, strict=True):
+        expected = [commands(replaced(block, TRANSLATIONS)) for block in ours.blocks]
+        assert list(map(commands, theirs.blocks)) == expected, ours.anchor
+
+
+@pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
+def test_a_readme_is_short_and_names_the_other_in_its_first_lines(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 200
+    other = ({ENGLISH, CHINESE} - {page}).pop()
+    assert f"]({other.name})" in "".join(lines[:4])
+
+
+@FURTHER
+@pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
+def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
+    words, draw = ["房间", "服务员", "早餐", "干净", "很", "热情", "前台", "的", "位置", "方便"], random.Random(0)
+    lines = ["".join(draw.choices(words, k=12)) + "。" + "\n" * (1 + (i % 3 == 2)) for i in range(1800)]
+    write(tmp_path / "texts" / "酒店.txt", "".join(lines))
+    texts = {"demo-text": "demo-text --max_size 700000"}
+    if page == CHINESE:
+        texts = {"--input texts": f"--input {tmp_path / 'texts'}"}
+    typed = script(page, tmp_path / "first", SMALLER | texts)
+    done = shell("bash", "-c", typed, timeout=500, NPROC="1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
+    assert all(answer["label"] in answer["probabilities"] for answer in answers)
+    assert set(answers[0]["probabilities"]) == {"original", "swapped"}

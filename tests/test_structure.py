@@ -124,14 +124,11 @@ def test_files_of_unknown_origin_are_parsed_in_one_module() -> None:
     assert {module(path) for path in sources() if parse.search(path.read_text(encoding="utf-8"))} <= allowed
 
 
-def test_source_files_are_short_documented_and_not_named_utils() -> None:
+def test_source_files_are_short_documented_and_not_named_utils_and_classes_have_one_name() -> None:
     for path in sources():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 350, path
         assert "util" not in path.stem, path
         assert (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") != "", path
-
-
-def test_no_name_of_a_class_stands_for_two() -> None:
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources())
     classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert {name for name, number in classes.items() if number > 1} == set()

@@ -67,7 +67,7 @@ def table(first: str) -> dict[str, list[str]]:
     return {name: cells[1:] for cells in rows_of(PAGE, first) for name in names_in(cells[0])}
 
 
-def test_all_keys_are_there_with_the_kinds_that_they_are_for() -> None:
+def test_all_keys_columns_metrics_layouts_and_options_are_there_by_kind() -> None:
     keys = table("Key")
     assert sorted(keys) == sorted({*TASK_KEYS, *FIELDS})
     for key, (kinds, _, _) in keys.items():
@@ -75,20 +75,6 @@ def test_all_keys_are_there_with_the_kinds_that_they_are_for() -> None:
         assert kinds == ", ".join(of_kinds or ["all"]), key
     assert names_in(keys["kind"][2]) == [*KINDS]
     assert names_in(keys["language"][2]) == [*LANGUAGES]
-
-
-def test_a_key_is_needed_if_the_page_says_so(tmp_path: Path) -> None:
-    text, _ = EXAMPLES["similar.yaml"]
-    for key, (_, default, _) in table("Key").items():
-        short = re.sub(rf"^{key}: .*\n", "", text, flags=re.MULTILINE)
-        if default == "needed":
-            with pytest.raises(InputError, match=rf"{key}: "):
-                read_task_file(write(tmp_path / "short.yaml", short))
-        elif key != "labels":
-            read_task_file(write(tmp_path / "short.yaml", short))
-
-
-def test_all_columns_and_metrics_are_there_by_kind() -> None:
     assert {kind: [names_in(cell) for cell in cells] for kind, cells in table("Kind").items()} == {
         name: [[role.name for role in kind.roles if role.needed is needed] for needed in (True, False)]
         for name, kind in KINDS.items()
@@ -99,9 +85,6 @@ def test_all_columns_and_metrics_are_there_by_kind() -> None:
     for name, (kinds, main, unit, _) in metrics.items():
         assert names_in(kinds) == [kind.name for kind in KINDS.values() if name in kind.metrics], name
         assert (names_in(main), unit) == ([METRICS[name].main], METRICS[name].unit), name
-
-
-def test_all_layouts_and_options_are_there() -> None:
     layouts = table("Layout")
     found = {name: (names_in(kinds), names_in(options)) for name, (kinds, options, _) in layouts.items()}
     assert {name for kind in KINDS.values() for name in kind.layouts} == {*LAYOUTS}
@@ -119,6 +102,17 @@ def test_all_layouts_and_options_are_there() -> None:
             default = "needed" if is_needed else "none" if field.default in (None, MISSING) else str(field.default)
             assert shown == default.lower(), field.name
     assert {*CLEANERS} <= {*names_in(options["clean"][1])} <= {*CLEANERS, "text_a", "text_b"}
+
+
+def test_a_key_is_needed_if_the_page_says_so(tmp_path: Path) -> None:
+    text, _ = EXAMPLES["similar.yaml"]
+    for key, (_, default, _) in table("Key").items():
+        short = re.sub(rf"^{key}: .*\n", "", text, flags=re.MULTILINE)
+        if default == "needed":
+            with pytest.raises(InputError, match=rf"{key}: "):
+                read_task_file(write(tmp_path / "short.yaml", short))
+        elif key != "labels":
+            read_task_file(write(tmp_path / "short.yaml", short))
 
 
 @pytest.fixture(scope="session")

@@ -24,26 +24,20 @@ SOURCES = ("reader", "ernie_gram", "tasks", "conf", "setup.py", "pyproject.toml"
 Run = Callable[..., str]
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the wheel from a copy of the sources, because setuptools writes beside them."""
-    for name in SOURCES:
-        path = ROOT / name
-        if path.is_dir():
-            shutil.copytree(path, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(path, folder / "source" / name)
-    # Setuptools 70.1 and later needs no other package; otherwise pip downloads one.
-    offline = ["--no-build-isolation"] if find_spec("setuptools.command.bdist_wheel") else []
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *offline, "--wheel-dir", str(folder)]
-    subprocess.run([*command, str(folder / "source")], check=True)
-    [wheel] = folder.glob("*.whl")
-    return wheel
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Return a function that runs a command of the wheel in the folder `place`, and returns what is printed."""
-    wheel = build_wheel(tmp_path)
+    # From a copy of the sources, because setuptools writes beside them.
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, tmp_path / "source" / name)
+    # Setuptools 70.1 and later needs no other package; otherwise pip downloads one.
+    offline = ["--no-build-isolation"] if find_spec("setuptools.command.bdist_wheel") else []
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *offline, "--wheel-dir", str(tmp_path)]
+    subprocess.run([*command, str(tmp_path / "source")], check=True)
+    [wheel] = tmp_path.glob("*.whl")
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"

@@ -13,13 +13,8 @@ Times = list[tuple[float, float]]  # wall and CPU seconds
 
 def cpu_seconds(work: Callable[[], object], runs: int = 5) -> float:
     """Return the median CPU seconds (all threads) of `runs` calls, after one warm-up call that is not counted."""
-    work()
-    seconds = []
-    for _ in range(runs):
-        start = time.process_time()
-        work()
-        seconds.append(time.process_time() - start)
-    return statistics.median(seconds)
+    _, *times = times_of(lambda _: work(), range(runs + 1))
+    return statistics.median(cpu for _, cpu in times)
 
 
 def times_of(work: Callable[[Item], object], items: Iterable[Item]) -> Times:

@@ -29,7 +29,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.conftest import build_all
-from tests.support.commands import ROOT, two_ranks, wait_for
+from tests.support.commands import ROOT, processes_with, two_ranks, wait_for
 from tests.support.runs import NO_DROPOUT, evaluations, options, train_losses
 
 STEPS_PER_KILL, SAVE_EVERY = 30, 10
@@ -83,12 +83,9 @@ class Training:
     def processes(self) -> dict[int, int | None]:
         """Return process -> rank of all processes of this training; None for the launcher."""
         found: dict[int, int | None] = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                variables = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
-                if f"{MARK}={self.output}" in variables and (folder / "cmdline").read_bytes():
-                    ranks = [int(line.split("=")[1]) for line in variables if line.startswith("PADDLE_TRAINER_ID=")]
-                    found[int(folder.name)] = ranks[0] if ranks else None
+        for process, variables in processes_with(f"{MARK}={self.output}").items():
+            ranks = [int(line.split("=")[1]) for line in variables if line.startswith("PADDLE_TRAINER_ID=")]
+            found[process] = ranks[0] if ranks else None
         return found
 
     def step(self) -> int:

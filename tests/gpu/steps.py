@@ -16,15 +16,26 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
-from ernie_gram.training.program import Program
+from ernie_gram.training.config import skips_updates
+from ernie_gram.training.program import Program, build_training
 from reader.batches.fields import Batch
 from reader.system.installation import CONF
-from tests.support.random_step import random_batch, step_program
+from tests.support.random_step import random_batch
 
 STEP = "the logged step"
 CONFIG = CONF / "pretrain" / "base_en_16g.yaml"
 SMALL = ("--model.hidden_size=48", "--model.num_hidden_layers=2", "--model.num_attention_heads=4")
 TOKENS_PER_UNIT = 1.9
+
+
+def step_program(config: PretrainConfig, sizes: CorpusSizes, world: World) -> Program:
+    """Return the program of a training step of one process, without accumulation."""
+    # Imported late: it loads Paddle.
+    from ernie_gram.pretraining.job import PretrainNetwork
+
+    settings, network = config.optimizer, PretrainNetwork(config, sizes, world.size)
+    skips = skips_updates(settings, config.trainer)
+    return build_training(network, settings, world, recompute=config.trainer.recompute, skips=skips)
 
 
 def base_step(

@@ -14,7 +14,7 @@ import pytest
 from ernie_gram.distributed.device import visible_gpus
 from reader.errors import last_error_in
 from tests.gpu.runs import FLOAT32, assert_equal_runs, options, started, steps_of, trained
-from tests.support.commands import ROOT, two_ranks, wait_for
+from tests.support.commands import ROOT, processes_with, two_ranks, wait_for
 
 pytestmark = pytest.mark.gpu
 
@@ -35,16 +35,6 @@ def start_job(folder: Path, name: str, *arguments: str) -> subprocess.Popen[str]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
-def processes_of(folder: Path, name: str, *variables: str) -> list[int]:
-    """Return the IDs of the processes of a job that have all these environment variables."""
-    wanted, found = {each.encode() for each in (f"{JOB}={folder / name}", *variables)}, []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # the process has ended, or belongs to another user
-            if wanted <= set(path.read_bytes().split(b"\0")):
-                found.append(int(path.parent.name))
-    return found
-
-
 def test_ten_steps_on_two_gpus_are_those_on_one(folder: Path) -> None:
     job = start_job(folder, "two_gpus", started(folder))
     output, _ = job.communicate()
@@ -53,14 +43,14 @@ def test_ten_steps_on_two_gpus_are_those_on_one(folder: Path) -> None:
 
 
 def test_a_job_ends_with_the_reason_if_a_rank_is_killed(folder: Path) -> None:
-    job = start_job(folder, "killed", *ENDLESS)
+    job, mark = start_job(folder, "killed", *ENDLESS), f"{JOB}={folder / 'killed'}"
     try:
         assert wait_for(lambda: job.poll() is not None or len(steps_of(folder / "killed")) >= 2)
         assert job.poll() is None, job.communicate()[0]
-        os.kill(min(processes_of(folder, "killed", "PADDLE_TRAINER_ID=1")), signal.SIGKILL)
+        os.kill(min(processes_with(mark, "PADDLE_TRAINER_ID=1")), signal.SIGKILL)
         output, _ = job.communicate(timeout=MAX_ENDING_SECONDS)
     finally:
-        for process in processes_of(folder, "killed"):
+        for process in processes_with(mark):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
     assert job.returncode != 0

@@ -1,15 +1,19 @@
-"""The warning that a lexicon is too large for its text."""
+"""The warning that a lexicon is too large for its text; the share of [UNK]: the same everywhere."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from reader import build_messages
 from reader.build import main
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import Corpus
+from reader.tokenization.vocabulary import unknown_share, unknown_share_of_words, unknown_warning
+from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import build, call
 
 
@@ -21,7 +25,7 @@ def corpus_of(built: Path, text: str, output: Path) -> str:
     return done.stderr
 
 
-def test_a_corpus_of_the_lexicons_own_text_is_warned_of(
+def test_a_lexicon_too_large_for_its_text_is_noted(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = Corpus(built / "corpus")
@@ -36,15 +40,62 @@ def test_a_corpus_of_the_lexicons_own_text_is_warned_of(
     assert corpus_of(built, "train.txt", tmp_path / "again") == ""
 
 
-def test_a_corpus_in_which_no_ngram_occurs_is_warned_of(built: Path, tmp_path: Path) -> None:
+def test_a_corpus_in_which_no_ngram_of_its_lexicon_occurs_is_warned_of(built: Path, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("x y z\n")
     line = corpus_of(built, str(tmp_path / "other.txt"), tmp_path / "corpus")
     assert f"warning: {tmp_path / 'corpus'}: no n-gram of the lexicon occurs in this text; is it in another" in line
+    text = ["--input", str(tmp_path / "other.txt"), "--vocab", str(built / "vocab.txt")]
+    build("corpus", *text, "--output", str(tmp_path / "tokens"))
+    assert large_lexicon_warning(Corpus(tmp_path / "tokens")) is None
 
 
-def test_a_corpus_without_ngrams_is_not_warned_of(built: Path, tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens"
-    build(
-        "corpus", "--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--output", str(tokens)
-    )
-    assert large_lexicon_warning(Corpus(tokens)) is None
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+# Of the words, "b" is [UNK]: 2 of the 8 tokens. In the second file, 6 of 9 are.
+TEXTS = {"a.txt": "a b a a b a\na a\n", "b.txt": "b a a b b b b\n\na b\n"}
+SHARES = {"a.txt": "25.00%", "b.txt": "66.67%", "*.txt": "47.06%"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "text").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / "text" / name).write_text(text)
+    (tmp_path / "vocab").write_text("\n".join([*SPECIAL, "a", "c"]))
+    return tmp_path
+
+
+def shares(text: str) -> list[str]:
+    """Return the shares of [UNK] that a command has printed on one of its streams."""
+    return [share for line in text.splitlines() if "[UNK]" in line for share in re.findall(r"\d+\.\d\d%", line)]
+
+
+def test_every_command_prints_the_same_share_and_warns(folder: Path) -> None:
+    vocab, lexicon = ["--vocab", str(folder / "vocab")], ["--lexicon", str(folder / "lexicon")]
+    for name, share in SHARES.items():
+        text = ["--input", str(folder / "text" / name)]
+        for arguments in (
+            ["lexicon", *text, *vocab, "--top", "2:4", "--output", str(folder / "lexicon"), "--overwrite"],
+            ["corpus", *text, *vocab, *lexicon, "--output", str(folder / "corpus"), "--overwrite"],
+            ["corpus", *text, *vocab, "--output", str(folder / "corpus"), "--overwrite"],
+        ):
+            done = call(main, *arguments)
+            assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), arguments
+            assert done.stderr.splitlines()[-1].startswith(f"warning: {folder}")
+            assert "give a --vocab of the text's language" in done.stderr
+
+
+def test_tokens_that_come_from_no_text_do_not_count_and_the_warning_names_the_option() -> None:
+    vocabulary = WordPieceVocabulary([*SPECIAL, "a", "##b"])
+    counts = np.zeros(7, np.int64)
+    assert unknown_share(counts, vocabulary) == 0
+    counts[[vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.unk]] = 100, 10, 20, 1
+    counts[5:] = 2, 1
+    assert unknown_share(counts, vocabulary) == 1 / 4
+    # "ab" has two tokens.
+    assert unknown_share_of_words(["ab", "c"], np.array([3, 2]), vocabulary) == 2 / 8
+    lower, capital = [*SPECIAL, "a"], [*SPECIAL, "a", "B"]
+    assert unknown_warning(0.03, WordPieceVocabulary(lower), "advice") is None
+    for tokens, lowercase, end in ((lower, True, "advice"), (capital, False, "advice"), (lower, False, "--cased")):
+        warning = unknown_warning(0.031, WordPieceVocabulary(tokens, lowercase), "advice")
+        assert warning is not None
+        assert warning.endswith(end)

@@ -22,30 +22,29 @@ from tests.support.commands import ROOT, assert_one_line_error, call, python
 from tests.support.task_files import write
 
 
-def test_every_command_is_in_the_list() -> None:
+def test_every_command_is_in_the_list_and_the_nearest_name_is_given_for_a_misspelt_one() -> None:
     started_by_ours = {"ernie_gram.inference.onnx_folder"}
     assert {*MODULES.values()} | started_by_ours == set(COMMANDS)
     lines = call(main).stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")][-len(MODULES) :] == [*MODULES]
+    for typed, nearest in (("predcit", "did you mean predict?"), ("fill_mask", "did you mean fill-mask?"), ("zzz", "")):
+        done = call(main, typed)
+        assert_one_line_error(done, f"no command {typed}")
+        assert nearest in done.stderr
 
 
-def test_a_list_of_commands_that_nobody_takes_is_no_error() -> None:
-    with open("/dev/full", "w") as full:
-        command = [sys.executable, "-c", "from reader.console_script import main; main()", "--help"]
-        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_the_version_is_the_same_everywhere(
+def test_the_version_is_one_everywhere_and_an_unread_list_of_commands_no_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["ernie-gram", "--version"])
     main()
     assert capsys.readouterr().out == f"ernie-gram {ernie_gram.__version__}\n"
-    done = subprocess.run(
-        [sys.executable, "setup.py", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = python("setup.py", "--version").ok()
     assert done.stdout.split() == [ernie_gram.__version__]
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", "from reader.console_script import main; main()", "--help"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(
@@ -75,13 +74,6 @@ def test_processes_that_train_have_their_memory_settings(
     assert started == [[sys.executable, "ernie-gram", command, "A", "B"]] * restarts
 
 
-def test_the_nearest_name_is_given_for_a_misspelt_command() -> None:
-    for typed, nearest in (("predcit", "did you mean predict?"), ("fill_mask", "did you mean fill-mask?"), ("zzz", "")):
-        done = call(main, typed)
-        assert_one_line_error(done, f"no command {typed}")
-        assert nearest in done.stderr
-
-
 def test_a_command_that_runs_cleans_up_when_it_is_interrupted(tmp_path: Path) -> None:
     """The command is a module of the test; it interrupts itself within a context."""
     code = (
@@ -102,20 +94,13 @@ def test_a_command_that_runs_cleans_up_when_it_is_interrupted(tmp_path: Path) ->
 def test_setup_installs_the_console_script_and_all_settings() -> None:
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     assert '"ernie-gram = reader.console_script:main"' in setup
-    [call_] = [node for node in ast.walk(ast.parse(setup)) if isinstance(node, ast.Call) and _name(node) == "setup"]
-    values = {keyword.arg: keyword.value for keyword in call_.keywords}
-    data = ast.literal_eval(values["package_data"])["ernie_gram.conf"]
+    [values] = [node.value for node in ast.walk(ast.parse(setup)) if getattr(node, "arg", "") == "package_data"]
+    data = ast.literal_eval(values)["ernie_gram.conf"]
     installed = {path for pattern in data for path in (ROOT / "conf").glob(pattern)}
     assert installed == {path for path in (ROOT / "conf").rglob("*") if path.is_file()}
 
 
-def _name(node: ast.Call) -> str:
-    return node.func.id if isinstance(node.func, ast.Name) else ""
-
-
-def test_the_settings_of_the_project_are_found_from_every_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_the_project_are_found_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = "conf/pretrain/small_zh.yaml"
     config, _ = load_config(PretrainConfig, ["--config", name])

@@ -23,7 +23,7 @@ from tests.support.commands import assert_one_line_error, call
 TEXT = "".join(f"line number {i} of the text that is mine\n" for i in range(2000))
 
 
-def test_pythons_documentation_is_prose() -> None:
+def test_pythons_documentation_is_prose_and_documents_of_files_end_at_blank_lines(tmp_path: Path) -> None:
     found = list(islice(documents(), 400))
     assert len(found) == 400
     lines = [line for document in found for line in document]
@@ -31,9 +31,6 @@ def test_pythons_documentation_is_prose() -> None:
     assert len(set(lines)) == len(lines)
     sizes = [sum(len(line) + 1 for line in document) for document in documents(5000)]
     assert sum(sizes[:-1]) <= 5000 < sum(sizes)
-
-
-def test_documents_of_files_end_at_blank_lines_and_after_some_lines(tmp_path: Path) -> None:
     (tmp_path / "红楼梦.txt").write_text("一\n二\t三  四\n\n\n五", encoding="utf-8")
     (tmp_path / "b.txt").write_text("x\n" * (MAX_LINES + 1), encoding="utf-8")
     found = list(documents_of(TextFiles([tmp_path / "红楼梦.txt", tmp_path / "b.txt"])))
@@ -53,7 +50,7 @@ def rows(path: Path) -> list[list[str]]:
     return [line.split("\t") for line in lines]
 
 
-def test_a_document_is_either_for_training_or_held_out(tmp_path: Path) -> None:
+def test_a_document_is_for_training_or_held_out_and_no_sentence_of_training_a_row_of_dev(tmp_path: Path) -> None:
     texts = numbered(300)
     paths = write_text(tmp_path / "text", texts)
     assert [path.name for path in paths] == ["train.txt", "held_out.txt", "train.tsv", "dev.tsv"]
@@ -64,11 +61,8 @@ def test_a_document_is_either_for_training_or_held_out(tmp_path: Path) -> None:
         assert {text for text, label in rows(path) if label == "original"} < set(part)
         assert {text for text, label in rows(path) if label == "swapped"} < set(map(swapped, part))
         assert len(rows(path)) == len(part)
-
-
-def test_a_sentence_of_the_training_text_is_not_a_row_of_dev(tmp_path: Path) -> None:
     repeated = "this sentence is in every document of the text."
-    paths = write_text(tmp_path / "text", [[repeated, *each] for each in numbered(300)])
+    paths = write_text(tmp_path / "other", [[repeated, *each] for each in numbered(300)])
     train, dev = ([text for text, _ in rows(path)] for path in paths[2:])
     assert sum(text in (repeated, swapped(repeated)) for text in train) == 1
     assert not {repeated, swapped(repeated)} & set(dev)
@@ -103,15 +97,12 @@ def test_sentences_have_neighbours_and_some_words() -> None:
     ]
 
 
-def test_a_text_that_is_too_short_is_refused(tmp_path: Path) -> None:
+def test_a_short_text_is_refused_and_files_are_replaced_only_if_asked_and_inputs_never(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too short"):
         write_text(tmp_path / "text", [["one line"]])
     options = ("--input", f"{tmp_path}/none", "--output", f"{tmp_path}/text")
     assert_one_line_error(call(main, *options), f"{tmp_path}/none: ")
     assert_one_line_error(call(main, *options, "--max_size", "9"), "--max_size: ")
-
-
-def test_files_that_exist_are_replaced_only_if_asked_and_a_text_of_ones_own_never(tmp_path: Path) -> None:
     own = tmp_path / "train.txt"
     own.write_text(TEXT)
     arguments = ("--input", str(own), "--output")

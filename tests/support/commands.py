@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -59,26 +59,18 @@ def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) 
     return Done(status, stdout.getvalue(), stderr.getvalue())
 
 
-def shell(
-    *command: str, cwd: Path | str = ROOT, timeout: float = 300, **environment: str | None
-) -> subprocess.CompletedProcess[str]:
+def shell(*command: str, cwd: Path | str = ROOT, timeout: float = 300, **environment: str | None) -> Done:
     """Run a command in a new process, by default from the root of the checkout, and capture its output.
 
     Variables that are None are not inherited.
     """
     variables = {**os.environ, "PYTHON": sys.executable, **environment}
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env={name: value for name, value in variables.items() if value is not None},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
+    inherited = {name: value for name, value in variables.items() if value is not None}
+    done = subprocess.run(command, cwd=cwd, env=inherited, capture_output=True, text=True, check=False, timeout=timeout)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, **more: Any) -> Done:
     """Run Python with this project in a new process, and capture its output; `more` is as in `shell`."""
     return shell(sys.executable, *arguments, **{"PYTHONPATH": str(ROOT), **more})
 
@@ -97,8 +89,7 @@ def build(*arguments: str) -> None:
     """Run `python -m reader.build` in this process; it must succeed."""
     from reader.build import main
 
-    done = call(main, *arguments)
-    assert done.returncode == 0, done.stderr
+    call(main, *arguments).ok()
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
@@ -107,6 +98,25 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return bool(condition())
+
+
+def processes_with(*variables: str) -> dict[int, set[str]]:
+    """Return the variables of the environments that have all of these, NAME=VALUE, by the ID of the process."""
+    found: dict[int, set[str]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended, or belongs to another user
+            environment = {*(folder / "environ").read_bytes().decode(errors="replace").split("\0")}
+            if {*variables} <= environment and (folder / "cmdline").read_bytes():
+                found[int(folder.name)] = environment
+    return found
+
+
+def is_alive(process: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:

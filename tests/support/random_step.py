@@ -1,20 +1,13 @@
-"""A training step of any configuration, and a random batch for it."""
+"""A random batch for a training step of any configuration."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.training.config import skips_updates
 from reader.batches import fields
 from reader.batches.fields import Batch
-
-if TYPE_CHECKING:
-    from ernie_gram.distributed.device import World
-    from ernie_gram.training.program import Program
 
 
 def random_batch(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> Batch:
@@ -39,14 +32,3 @@ def random_batch(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) 
             fields.FINE_LABELS: random.integers(0, sizes.tokens, fine.size),
         }
     return {field.name: values for field, values in batch.items()}
-
-
-def step_program(config: PretrainConfig, sizes: CorpusSizes, world: World) -> Program:
-    """Return the program of a training step of one process, without accumulation."""
-    # Imported late: they load Paddle.
-    from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.training.program import build_training
-
-    settings, network = config.optimizer, PretrainNetwork(config, sizes, world.size)
-    skips = skips_updates(settings, config.trainer)
-    return build_training(network, settings, world, recompute=config.trainer.recompute, skips=skips)

@@ -91,8 +91,8 @@ def report(tmp_path: Path, *arguments: str | Path, examples: int = 0) -> tuple[P
     """Run the command; return its page, what it printed, and the points of each curve by title of chart and label."""
     target, figures = tmp_path / "report.html", list[Figure]()
     with patch("ernie_gram.reporting.charts.svg_text", lambda figure: figures.append(figure) or svg_text(figure)):
-        done = call(main, *map(str, arguments), "--output", str(target), "--examples", str(examples), "--overwrite")
-    assert done.returncode == 0, done.stderr
+        options = ("--output", str(target), "--examples", str(examples), "--overwrite")
+        done = call(main, *map(str, arguments), *options).ok()
     curves = {
         figure.axes[0].get_title(): {
             line.get_label(): list(map(tuple, line.get_xydata())) for line in figure.axes[0].lines

@@ -3,18 +3,54 @@
 from __future__ import annotations
 
 import argparse
+import re
 import resource
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from reader.errors import one_line_errors
 from tests.support.commands import ROOT
-from tests.support.readme import sections
+
+ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
+
+
+class Heading(NamedTuple):
+    """A heading: its level, from 1, its anchor, and the indented blocks below it, up to the next heading."""
+
+    level: int
+    anchor: str
+    blocks: list[str]
+
+
+def sections(path: Path) -> list[Heading]:
+    """Return the headings of a page in their order. The anchor is the line before a heading, or made of its words."""
+    found: list[Heading] = []
+    anchor = ""
+    for lines in _paragraphs(path.read_text(encoding="utf-8")):
+        for line in lines:
+            if marked := ANCHOR.fullmatch(line):
+                anchor = marked[1]
+            elif heading := re.match(r"(#+) (.+)", line):
+                words = re.sub(r"[^\w\s-]", "", heading[2].lower()).replace(" ", "-")
+                found.append(Heading(len(heading[1]), anchor or words, []))
+                anchor = ""
+        if lines[0].startswith("    "):
+            found[-1].blocks.append("\n".join(line[4:] for line in lines))
+    return found
+
+
+def _paragraphs(page: str) -> Iterator[list[str]]:
+    """Yield the lines between blank lines; no fenced blocks."""
+    for text in re.split(r"\n\s*\n", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)):
+        if lines := [line for line in text.split("\n") if line.strip()]:
+            yield lines
+
 
 STEPS, WARMUP = "--trainer.max_steps 1000", "--optimizer.warmup_steps 100"
 EPOCHS = "--optimizer.epochs 3"

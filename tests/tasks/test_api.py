@@ -45,8 +45,7 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     rows: list[Row] = [*map(short, lines[:-1]), lines[-1]]
     path, output = write_lines(tmp_path / "rows.jsonl", *lines), tmp_path / "answers.jsonl"
     with fresh_scope():
-        done = call(main, str(run), "--input", str(path), "--layout", "json", "--output", str(output))
-    assert done.returncode == 0, done.stderr
+        call(main, str(run), "--input", str(path), "--layout", "json", "--output", str(output)).ok()
     paddle.disable_static()
     x = paddle.to_tensor([3.0], stop_gradient=False)
     model = FineTuned.load(run)
@@ -87,8 +86,7 @@ print(json.dumps([answers, used, paddle.in_dynamic_mode()]))
 def test_a_new_process_with_several_threads_uses_the_kernels_of_the_commands(mode: str, tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["rte"])
     rows = ROWS["rte"]
-    done = python("-c", NEW_PROCESS, str(run), mode, json.dumps(rows), OMP_NUM_THREADS="2", timeout=100)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", NEW_PROCESS, str(run), mode, json.dumps(rows), OMP_NUM_THREADS="2", timeout=100).ok()
     answers, operations, is_dynamic = json.loads(done.stdout)
     assert operations
     assert is_dynamic == (mode == "dynamic")
@@ -183,24 +181,13 @@ def test_an_empty_text_is_refused_whatever_the_kind(tmp_path: Path) -> None:
             model.predict([row])
 
 
-def settings() -> dict[str, Any]:
-    """Return the settings of the tiny task, in sections."""
-    sections: dict[str, Any] = {}
-    for option in SETTINGS:
-        key, value = option[2:].split("=")
-        section, name = key.split(".")
-        sections.setdefault(section, {})[name] = value
-    return sections
-
-
-def test_training_gives_the_model_of_the_command_and_leaves_the_caller_alone(
-    tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None
-) -> None:
+def test_training_is_that_of_the_command(tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None) -> None:
     paddle.seed(5)
     state = paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist()
     paddle.seed(5)
     data, model = tiny_task / "data", Model.load(tiny_task / "model")
-    trained = FineTuned.train(data / "task.yaml", model, data, tmp_path / "run", **settings())
+    settings: Any = dict(option[2:].split("=") for option in SETTINGS)
+    trained = FineTuned.train(data / "task.yaml", model, data, tmp_path / "run", **settings)
     assert trained.source == tmp_path / "run" / "best"
     found, expected = (json.loads((run / "result.json").read_text()) for run in (tmp_path / "run", finetuned))
     for key in ("scores", "model", "made_from"):

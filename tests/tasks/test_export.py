@@ -33,9 +33,11 @@ from tests.support.finetuned_runs import INPUT, ROWS, made_run, set_null_thresho
 from tests.support.further_cases import only
 from tests.support.model_folders import encoder_output_for
 from tests.support.onnx_models import run_onnx
-from tests.support.own_tasks import KNOWN
+from tests.support.own_tasks import KINDS, KNOWN, own_task
+from tests.support.pretended_gpu import on_gpu
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_lines
+from tests.support.tiny_task import finetune
 
 
 def run(main: Any, *arguments: Any) -> Done:
@@ -53,16 +55,14 @@ def numbers_in(text: str) -> list[float]:
 def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any) -> bytes:
     """Return what the command that predicts writes for some rows."""
     own, output = write_lines(folder / "own.jsonl", *rows), folder / "out.jsonl"
-    done = run(predict, model, "--input", own, "--layout", "json", "--output", output, "--overwrite", *more)
-    assert done.returncode == 0, done.stderr
+    run(predict, model, "--input", own, "--layout", "json", "--output", output, "--overwrite", *more).ok()
     return output.read_bytes()
 
 
 @pytest.mark.parametrize("name", only(("stsb", "race", "squad2", "conll2003"), ROWS))
 def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path) -> None:
     model = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
-    done = run(main, model, tmp_path / "program", "--to", "inference")
-    assert done.returncode == 0, done.stderr
+    run(main, model, tmp_path / "program", "--to", "inference").ok()
     expected = predicted(model, tmp_path, ROWS[name])
     found = predicted(tmp_path / "program", tmp_path, ROWS[name])
     # The run is computed with kernels chosen for this processor, the program with those that every processor has.
@@ -91,8 +91,7 @@ def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Pat
     pytest.importorskip("paddle2onnx")
     pytest.importorskip("onnxruntime")
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
-    done = run(main, folder, tmp_path / "onnx", "--to", "onnx")
-    assert done.returncode == 0, done.stderr
+    run(main, folder, tmp_path / "onnx", "--to", "onnx").ok()
     files = {path.name for path in (tmp_path / "onnx").iterdir()}
     assert files >= {"model.onnx", "onnx.json", "vocab.txt", "task.json"}
     batch, expected = computed(load_finetuned(folder), tmp_path, ROWS[name])
@@ -140,8 +139,7 @@ def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -
     # Without what PaddleNLP computes differently.
     plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
     folder = made_run(tmp_path / "run", task, settings, **plain)
-    done = run(main, folder, tmp_path / "export", "--to", "paddlenlp")
-    assert done.returncode == 0, done.stderr
+    done = run(main, folder, tmp_path / "export", "--to", "paddlenlp").ok()
     assert "lost" not in done.stdout
     return load_finetuned(folder), tmp_path / "export"
 
@@ -166,9 +164,7 @@ def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) ->
         ("squad1", "ErnieGramForQuestionAnswering", ()),
     ],
 )
-def test_paddlenlps_classes_get_the_output_layer(
-    tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]
-) -> None:
+def test_paddlenlp_gets_the_output_layer(tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]) -> None:
     finetuned, export = exported(tmp_path, KNOWN[task])
     config = json.loads((export / "config.json").read_text())
     assert config["architectures"] == [architecture]
@@ -189,8 +185,7 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     refused = run(convert, folder, tmp_path / "converted", "--to", "paddlenlp")
     assert "ernie-gram export" in refused.stderr
     for name, command in (("export", main), ("converted", convert)):
-        done = run(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss")
-        assert done.returncode == 0, done.stderr
+        run(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss").ok()
         card = (tmp_path / name / "README.md").read_text()
         assert "`rte`" in card
         assert "| dev_accuracy | 0.5 |\n| dev_f1 | 0.25 |\n" in card
@@ -215,3 +210,33 @@ def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -
     for reason in ("relative position", "layer_norm_eps 1e-12"):
         assert reason in refused.stderr
         assert f"lost     {reason}" in done.stdout
+
+
+@pytest.mark.parametrize("kind", only(("classification", "multiple_choice", "span", "tagging"), KINDS))
+def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
+    """See support/pretended_gpu."""
+
+    def on_devices(main: Any, *arguments: Any) -> None:
+        pretended_gpu.clear()
+        run(main, *arguments).ok()
+
+    task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
+    settings = [f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=1", "--dropout.hidden=0.1"]
+    finetune(tiny_task, model, *settings, "--input.max_query_len=4").ok()
+    assert set(on_gpu(pretended_gpu)) == {"peak"}
+    on_devices(main, model, program, "--to", "inference")
+    assert on_gpu(pretended_gpu) == []
+    answers = []
+    for source, device in ((model, "gpu"), (program, "auto"), (program, "cpu")):
+        output = tmp_path / f"{source.name}_{device}.jsonl"
+        on_devices(predict, source, "--input", task.parent / "own.jsonl", "--output", output, "--device", device)
+        if device == "cpu":
+            assert pretended_gpu == [*["flush_denormals", "set_device cpu"] * 2, "use_compiled"]
+        else:
+            assert on_gpu(pretended_gpu) == []
+        answers.append(output.read_text())
+    assert len(answers[0].splitlines()) == 5
+    assert answers[0] == answers[1]
+    # On the CPU, other kernels compute the program.
+    assert NUMBER.sub("", answers[2]) == NUMBER.sub("", answers[0])
+    assert numbers_in(answers[2]) == pytest.approx(numbers_in(answers[0]), rel=1e-5)

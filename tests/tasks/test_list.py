@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 from tasks.list import main
 from tasks.registry import TASKS
-from tests.support.commands import ROOT, assert_one_line_error, call, shell
+from tests.support.commands import ROOT, Done, assert_one_line_error, call, shell
 from tests.support.task_files import write
 
 
-def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def launch(*arguments: str, **environment: str) -> Done:
     """Run the launcher from the root of the file system."""
     return shell(str(ROOT / "run_finetune.sh"), *arguments, cwd="/", **environment)
 
@@ -37,15 +36,12 @@ def test_every_task_has_a_line_with_its_metric_and_files() -> None:
         assert all(" + ".join(source.files) in rows[name] for source in sources)
 
 
-def test_the_launcher_shows_the_list() -> None:
+def test_the_launcher_shows_the_list_and_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path) -> None:
     assert launch("--list").stdout == call(main).stdout
     assert_one_line_error(launch("--list", "--data", "x"), "unrecognized arguments: --data")
 
-
-def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path) -> None:
     def shown(*arguments: str) -> set[str]:
-        done = launch(*arguments, "--print_config", DATA=str(tmp_path))
-        assert done.returncode == 0, done.stderr
+        done = launch(*arguments, "--print_config", DATA=str(tmp_path)).ok()
         return {*map(str.strip, done.stdout.splitlines())}
 
     # The default of epochs is 3.

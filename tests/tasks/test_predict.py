@@ -28,8 +28,7 @@ def predict(*arguments: Any) -> Done:
 
 def records(*arguments: Any, output: Path) -> list[dict[str, Any]]:
     """Run the command, which must succeed, and return the JSON lines that it writes."""
-    done = predict(*arguments, "--output", output, "--overwrite")
-    assert done.returncode == 0, done.stderr
+    predict(*arguments, "--output", output, "--overwrite").ok()
     return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
 
 
@@ -46,10 +45,13 @@ def rte(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_run(tmp_path_factory.mktemp("rte") / "run", TASKS["rte"])
 
 
-def test_a_submission_of_a_dev_split_has_the_figure_of_the_evaluation(rte: Path, tmp_path: Path) -> None:
+def test_a_submission_has_the_figure_of_the_evaluation(rte: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]) -> None:
     gold = pairs_file(tmp_path / "dev.tsv", labels=True)
     done = predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path, "--batch_size", 4)
     assert (done.returncode, done.stderr) == (0, "")
+    counted = [(name, bar.n, bar.total) for name, bar in bars.items()]
+    texts = ("splitting texts into tokens", len(TEXTS), len(TEXTS))
+    assert counted == [(f"reading {gold}", 25, None), texts, ("predicting", 25, 25)]
     account, written, scores = done.stdout.splitlines()
     assert account == f"rte dev: rows 25, examples 25 ({gold})"
     assert written == f"{tmp_path / 'RTE.tsv'}: 25 predictions of {rte / 'best'}"
@@ -72,14 +74,6 @@ def test_without_output_the_answers_alone_are_on_standard_output(rte: Path, tmp_
         assert_one_line_error(predict(rte, "--input", own, *more), f"{key}: ")
 
 
-def test_the_bars_count_all_rows(rte: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]) -> None:
-    path = pairs_file(tmp_path / "dev.tsv", labels=True)
-    predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path)
-    counted = [(name, bar.n, bar.total) for name, bar in bars.items()]
-    texts = ("splitting texts into tokens", len(TEXTS), len(TEXTS))
-    assert counted == [(f"reading {path}", 25, None), texts, ("predicting", 25, 25)]
-
-
 def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path: Path) -> None:
     from tasks.export import main as export
 
@@ -90,8 +84,7 @@ def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path
     with fresh_scope():
         assert call(export, str(rte), program, "--to", "inference").returncode == 0
     two_processes = ("-m", "tasks.predict", program, *common, str(two), "--processes", "2")
-    done = python(*two_processes, LOG_DIR=str(tmp_path / "log"))
-    assert done.returncode == 0, done.stderr
+    python(*two_processes, LOG_DIR=str(tmp_path / "log")).ok()
     assert one.read_bytes() == two.read_bytes()
 
 
@@ -140,8 +133,7 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     for model in (run, run / "best"):
         assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
     write_json(tmp_path / "dev-v2.0.json", squad(context, {f"q{i}": [] for i in range(5)}, "it ran"))
-    done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
-    assert done.returncode == 0, done.stderr
+    done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json").ok()
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
     scored = call(score, "squad2", str(tmp_path / "named.json"), "--data", str(tmp_path))
     assert json.loads(done.stdout.splitlines()[-1])["f1"] == json.loads(scored.stdout)["f1"]
@@ -212,9 +204,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, m
     assert not output.exists()
 
 
-def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
-    rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_replaced_on_request_inputs_never(rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     # In a folder the file gets its official name.
     lines = write(tmp_path / "rte_input.jsonl", "sentence1\tsentence2\nit\tran\n")
@@ -227,14 +217,8 @@ def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
     ):
         assert_one_line_error(predict(rte, "--input", lines, "--output", output, "--overwrite"), message)
     assert_one_line_error(predict(rte, "--input", lines, "--output", other), f"{other}: already exists")
-
-
-def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
     write_json(tmp_path / "dev-v2.0.json", squad("the cat", {"q": []}))
-    monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     other = write(tmp_path / "na_prob.json", "mine")
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")
     assert_one_line_error(done, f"{other}: already exists")
@@ -249,8 +233,7 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     output = tmp_path / "out.tsv"
     common = ["--data", tiny_task / "data", "--split", "dev", "--output", output, "--overwrite"]
     for model in (finetuned, tmp_path / "program"):
-        done = predict(model, *common, "--batch_size", 4)
-        assert done.returncode == 0, done.stderr
+        done = predict(model, *common, "--batch_size", 4).ok()
         assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
         assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))

@@ -71,17 +71,13 @@ def write_data(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_the_tasks_of_a_benchmark_that_are_there_are_trained_once_and_the_others_are_named(
-    tiny_task: Path, tmp_path: Path
-) -> None:
+def test_the_tasks_of_a_benchmark_are_trained_once_if_they_are_there(tiny_task: Path, tmp_path: Path) -> None:
     data, output = tmp_path / "data", tmp_path / "out"
     write_data(data)
     paths = [str(tiny_task / "model"), "--data", str(data), "--output", str(output)]
     command = [*paths, *SETTINGS, "--optimizer.epochs=1"]
-    done = call(main, "lcqmc", *command)
-    assert done.returncode == 0, done.stderr
-    done = call(main, "chinese", *command)
-    assert done.returncode == 0, done.stderr
+    call(main, "lcqmc", *command).ok()
+    done = call(main, "chinese", *command).ok()
     first, second, *_ = done.stdout.splitlines()
     assert first == f"no files in {data}: xnli, drcd, cmrc2018, dureader, dureader_robust, msra_ner"
     assert second.startswith("2 runs, 1 finished before")
@@ -122,13 +118,11 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     output, task = tmp_path / "out", tiny_task / "data" / "task.yaml"
     common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--epochs", "1"]
     command = [str(task), *common, *pretrainings(built, tmp_path)]
-    done = call(main, *command, "--check")
-    assert done.returncode == 0, done.stderr
+    call(main, *command, "--check").ok()
     assert not output.exists()
     # What an interrupted pre-training has left is no model yet.
     write(output / "one,seed=1" / "console.txt", "")
-    done = call(main, *command)
-    assert done.returncode == 0, done.stderr
+    call(main, *command).ok()
     records = results(output)
     names = [f"task,pretrain={name},epochs=1,pretrain_seed=1,seed=1" for name in ("one", "two")]
     assert list(records) == ["one,seed=1", "two,seed=1", *names]
@@ -148,8 +142,7 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     # One fine-tuning is missing: its model is trained again.
     lines = (output / "results.jsonl").read_text().splitlines(keepends=True)
     (output / "results.jsonl").write_text("".join(lines[:-1]) + '{"run": "ha')
-    done = call(main, *command)
-    assert done.returncode == 0, done.stderr
+    call(main, *command).ok()
     assert sorted(path.name for path in output.iterdir() if path.is_dir()) == sorted(["two,seed=1", names[-1]])
     assert json.loads((output / "results.jsonl").read_text().splitlines()[-1])["result"]["score"] > 0
     # Other settings of a pre-training are refused.
@@ -176,15 +169,12 @@ def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
     command = arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")
     run = output / "task,learning_rate=0.01,epochs=1,seed=1"
     kill_when(["-m", "tasks.sweep", *command], lambda: (run / "console.txt").exists())
-    done = call(main, *command)
-    assert done.returncode == 0, done.stderr
+    call(main, *command).ok()
     score = json.loads((run / "result.json").read_text())["score"]
     assert results(output)[run.name]["result"]["score"] == 100 * score
 
 
-def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
-    tiny_task: Path, tmp_path: Path
-) -> None:
+def test_a_sweep_refuses_a_run_that_another_process_trains(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     output.mkdir()
     with lock_output(output / "task,learning_rate=0.02,seed=1"):
@@ -194,9 +184,7 @@ def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
     assert len(list(output.iterdir())) == 1
 
 
-def test_a_check_counts_the_runs_and_writes_nothing_and_a_setting_that_does_not_fit_names_its_task(
-    tiny_task: Path, tmp_path: Path
-) -> None:
+def test_a_check_counts_the_runs_writes_nothing_and_names_tasks_in_errors(tiny_task: Path, tmp_path: Path) -> None:
     write_data(tmp_path)
     output, options = tmp_path / "out", ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS]
     done = call(main, "chinese", str(tiny_task / "model"), *options, "--seeds", "2", "--check")
@@ -209,19 +197,13 @@ def test_a_check_counts_the_runs_and_writes_nothing_and_a_setting_that_does_not_
     assert not output.exists()
 
 
-def test_tasks_come_before_models_and_options_of_runs_anywhere(
-    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_come_before_models_and_options(tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[sweep.PlannedRun] = []
     monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(runs))
     options = ["--on_bad_row", "skip", "mrpc", "cola", "--input.max_seq_len", "16", "a/m", "--jobs", "2", "b/n"]
-    done = call(main, *options, "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--check")
-    assert done.returncode == 0, done.stderr
+    call(main, *options, "--data", str(tmp_path), "--output", str(tmp_path / "out"), "--check").ok()
     assert [run.name for run in planned] == [f"{task},model={m},seed=1" for task in ("mrpc", "cola") for m in "mn"]
     assert {(run.config.on_bad_row, run.config.input.max_seq_len) for run in planned} == {("skip", 16)}
-
-
-def test_the_data_of_a_file_of_settings_precede_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATA", "other")
     planned: list[str] = []
     monkeypatch.setattr(sweep, "check_finetunings", lambda runs, *_: planned.extend(r.config.paths.data for r in runs))
@@ -257,7 +239,7 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path, m
     assert not (tmp_path / "sweep").exists()
 
 
-def test_tasks_and_models_must_be_there(tiny_task: Path, tmp_path: Path) -> None:
+def test_tasks_and_models_must_be_there_and_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
     model, common = str(tiny_task / "model"), ["--data", str(tmp_path), "--output", str(tmp_path / "out")]
     for names, message in (
         (["germn", model], "no task 'germn'"),
@@ -268,9 +250,6 @@ def test_tasks_and_models_must_be_there(tiny_task: Path, tmp_path: Path) -> None
         done = call(main, *names, *common)
         assert done.returncode == 2
         assert message in done.stderr
-
-
-def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").touch()
     done = call(main, *arguments(tiny_task, tmp_path))
     assert (done.returncode, done.stderr.partition(": ")[2][:10]) == (2, "--output: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import chain, islice
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
-from reader.batches.sampler import permute, sample_indices, unit_keys
+from reader.batches.sampler import (
+    accumulation_steps,
+    largest_micro_batch,
+    micro_batch_rows,
+    permute,
+    rank_share,
+    sample_indices,
+    unit_keys,
+)
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 
@@ -99,16 +108,13 @@ def choose(num_units: int, fraction: float, seed: int, epoch: int, index: int, r
     return choose_units(keys, fraction, np.uint64(int(reserve * 2**64)))
 
 
-def test_number_of_masked_units_is_fifteen_percent_rounded_and_at_least_one() -> None:
+def test_masked_units_are_fifteen_percent_equally_likely_and_depend_on_seed_epoch_and_index() -> None:
     for units in range(1, 600):
         assert num_masked(units, 0.15) == max(1, math.floor(0.15 * units + 0.5))
         chosen = choose(units, 0.15, 1, 0, units)
         assert chosen.sum() == num_masked(units, 0.15)
         assert np.array_equal(chosen, choose(units, 0.15, 1, 0, units, reserve=0.2))
     assert num_masked(1, 0.9) == 1
-
-
-def test_every_unit_is_equally_likely_to_be_masked() -> None:
     draws = 20000
     counts = sum(choose(20, 0.15, 5, epoch, 3).astype(int) for epoch in range(draws))
     expected = draws * 3 / 20
@@ -118,8 +124,6 @@ def test_every_unit_is_equally_likely_to_be_masked() -> None:
     assert len(pairs) == 10
     assert min(pairs.values()) > 900
 
-
-def test_masks_depend_on_seed_epoch_and_index() -> None:
     def mask(seed: int, epoch: int, index: int) -> bytes:
         return choose(200, 0.15, seed, epoch, index).tobytes()
 
@@ -142,13 +146,16 @@ def stream(feeder: Feeder, batches: int, world: int, workers: int, consumed: int
     return joined
 
 
-def test_batches_do_not_depend_on_workers_ranks_and_resuming(corpus: Corpus) -> None:
+def test_batches_do_not_depend_on_workers_ranks_and_resuming_and_errors_of_workers_are_raised(corpus: Corpus) -> None:
     feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
     alone = stream(feeder, 12, world=1, workers=1)
     assert stream(feeder, 12, world=1, workers=3) == alone
     assert stream(feeder, 12, world=2, workers=2) == alone
     assert stream(feeder, 12, world=7, workers=1) == alone
     assert stream(feeder, 7, world=2, workers=1, consumed=5 * 7) == alone[5:]
+    feeder.starts = feeder.starts[:1]  # a corpus without sequences
+    with pytest.raises(ZeroDivisionError):
+        next(feeder.training_batches(0, 4, 0, 1, 1))
 
 
 def test_an_epoch_contains_every_sequence_once_in_a_new_order() -> None:
@@ -175,13 +182,6 @@ def test_samples_beyond_32_bits_are_those_of_their_epoch(consumed: int) -> None:
     assert indices.min() >= 0
 
 
-def test_an_error_in_a_worker_thread_is_raised_in_the_caller(corpus: Corpus) -> None:
-    feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
-    feeder.starts = feeder.starts[:1]  # a corpus without sequences
-    with pytest.raises(ZeroDivisionError):
-        next(feeder.training_batches(0, 4, 0, 1, 1))
-
-
 def test_held_out_batches_are_spread_over_the_corpus_and_divided_among_ranks(corpus: Corpus) -> None:
     feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
     indices = feeder.held_out_indices(50)
@@ -197,3 +197,66 @@ def test_held_out_batches_are_spread_over_the_corpus_and_divided_among_ranks(cor
         unit for index in indices for units, masked in [reference_masks(feeder, index, 0)] for unit in units[masked]
     ]
     assert whole == expected
+
+
+@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 24, 79, 80, 81, 5112])
+@pytest.mark.parametrize(("batch_size", "world"), [(1, 1), (3, 2), (15, 2), (7, 7), (80, 64), (5112, 64)])
+def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: int, micro_batch: int) -> None:
+    steps = accumulation_steps(batch_size, world, micro_batch)
+    largest = largest_micro_batch(batch_size, world, micro_batch)
+    assert largest <= micro_batch
+    sizes, rows = list[int](), list[int]()
+    for rank in range(world):
+        parts = micro_batch_rows(batch_size, rank, world, steps)
+        rows += chain.from_iterable(range(*part) for part in parts)
+        assert 1 <= len(parts) <= steps
+        assert parts[-1][1] - parts[0][0] in (batch_size // world, -(-batch_size // world))
+        sizes += [end - start for start, end in parts]
+    assert rows == list(range(batch_size))
+    assert max(sizes) == largest
+    assert min(sizes) >= largest - 2  # shares differ by one, and so do their parts
+    assert steps == 1 or (steps - 1) * micro_batch < -(-batch_size // world)
+
+
+def test_without_a_limit_a_share_is_one_micro_batch() -> None:
+    assert accumulation_steps(5112, 64, None) == 1
+    assert largest_micro_batch(5112, 64, None) == 80
+    assert micro_batch_rows(5112, 1, 64, 1) == [rank_share(5112, 1, 64)]
+
+
+# Per sequence: its tokens, the slots it predicts with their labels, and its query rows.
+Row = tuple[bytes, ...]
+
+
+def rows_of(batch: Batch) -> list[Row]:
+    """Return what each sequence of a batch contains, without padding, which depends on the other sequences."""
+    width = batch["input_ids"].shape[1]
+    owners = batch["slots"] // width
+    rows: list[Row] = []
+    fine = np.zeros(len(batch["input_ids"]), np.int64)
+    if "query_slots" in batch:
+        fine = np.bincount(batch["fine_rows"] // batch["query_slots"].shape[1], minlength=len(fine))
+    ends = np.cumsum(fine)
+    for b, length in enumerate(batch["lengths"]):
+        chosen = owners == b
+        parts = [batch["input_ids"][b, :length], batch["slots"][chosen] - b * width, batch["coarse_labels"][chosen]]
+        if "query_slots" in batch:
+            parts += [batch[name][b, : fine[b]] for name in ("query_slots", "query_ranks")]
+            parts.append(batch["fine_labels"][ends[b] - fine[b] : ends[b]])
+        rows.append(tuple(np.ascontiguousarray(part).tobytes() for part in parts))
+    return rows
+
+
+@pytest.mark.parametrize(("world", "micro_batch"), [(1, 8), (2, 3), (4, 1)])
+def test_micro_batches_of_all_ranks_hold_the_rows_of_a_batch(corpus: Corpus, world: int, micro_batch: int) -> None:
+    feeder = Feeder(corpus, 32, Masking(True, 0.15, 1, queries=True))
+    size, start = 15, 30
+    steps = accumulation_steps(size, world, micro_batch)
+    found: list[list[object]] = [[], []]
+    for rank in range(world):
+        batches = feeder.training_batches(start, size, rank, world, 2, steps)
+        for rows, micro_batches in zip(found, islice(batches, 2), strict=True):
+            rows += chain.from_iterable(map(rows_of, micro_batches))
+        batches.close()
+    firsts = (start, start + size)
+    assert found == [rows_of(feeder.batch(*sample_indices(a, a + size, len(feeder), 1))) for a in firsts]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +15,7 @@ import pytest
 from reader.errors import InputError
 from reader.lexicon import local_engine
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings, estimate_threshold
-from reader.lexicon.lexicon_file import info_path
+from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
 from reader.system.atomic_files import save_arrays
@@ -20,7 +24,7 @@ from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import entries_of, estimate, reference_lexicon
-from tests.support.commands import build, kill_when
+from tests.support.commands import ROOT, build, kill_when
 from tests.support.further_cases import only
 
 TOP = {2: 300, 3: 200}
@@ -53,9 +57,7 @@ def test_result_does_not_depend_on_segments_and_workers(built: Path, tmp_path: P
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_little_memory_is_respected_by_merging_many_ranges(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_little_memory_means_merging_many_ranges(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Resources, "max_merge_entries", 1000)
     ranges: list[int] = []
     entry_ranges = LocalEngine._entry_ranges
@@ -82,16 +84,15 @@ def test_a_threshold_that_is_too_high_is_lowered(
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
 
 
-def test_needed_count_is_a_lower_bound_for_every_ngram(built: Path, tmp_path: Path) -> None:
+def test_needed_count_is_a_lower_bound_for_every_ngram_and_the_estimated_one_is_below(
+    built: Path, tmp_path: Path
+) -> None:
     result, _ = count(built / "train.txt", tmp_path / "work", {2: 10**6})
     found = entries_of(result.best)
     assert all(needed_count(t, result.totals[2]) <= count for _, count, t in found)
     # The bound is tight for rare words that occur only together.
     tightest = max(needed_count(t, result.totals[2]) / count for _, count, t in found if count > 5)
     assert tightest > 0.9
-
-
-def test_estimated_threshold_is_below_the_needed_count() -> None:
     # Squared scores that follow a power law. The sample is the whole text, or a hundredth of it.
     squares = 1e6 / np.arange(1, 100_000) ** 0.9
     for k in (10, 1000, 50_000):
@@ -153,9 +154,7 @@ def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeyp
     assert again.words.counts.tolist() == first.words.counts.tolist()
 
 
-def test_a_job_is_resumed_with_other_memory_and_workers(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_is_resumed_with_other_memory(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, work = built / "train.txt", tmp_path / "work"
     work.mkdir()
     monkeypatch.setattr(Resources, "segment_bytes", lambda self, text: 1 << 14)
@@ -182,3 +181,58 @@ def test_ranges_of_entries_are_chosen_without_reading_all_of_them(tmp_path: Path
     assert len(ranges) > 2
     # The entries have 128 MB.
     assert peak < 8 << 20
+
+
+# The path of a large text, and that of a vocab.txt.
+TEXT, VOCAB = os.environ.get("LARGE_TEXT", ""), os.environ.get("LARGE_VOCAB", "")
+MEMORY = "500MB"
+
+
+def memory_of(group: int) -> int:
+    """Return the memory of a process group in bytes; shared memory counts once."""
+    total = 0
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            if os.getpgid(int(folder.name)) == group:
+                rows = (folder / "smaps_rollup").read_text().splitlines()
+                total += next(1024 * int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+        except (OSError, StopIteration):
+            continue  # the process has ended
+    return total
+
+
+def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
+    """Run a command of the reader; return its peak memory, and the peak size of `folder` on disk, in bytes."""
+    process = subprocess.Popen([sys.executable, "-m", "reader.build", *arguments], cwd=ROOT, start_new_session=True)
+    memory = disk = 0
+    while process.poll() is None:
+        memory = max(memory, memory_of(process.pid))
+        shown = subprocess.run(["du", "-sb", folder], capture_output=True, text=True, check=False)
+        disk = max(disk, int(shown.stdout.split()[0]))
+        time.sleep(0.02)
+    assert process.returncode == 0
+    return memory, disk
+
+
+@pytest.mark.needs("LARGE_TEXT", "LARGE_VOCAB")
+def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
+    found = []
+    whole = b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
+    (tmp_path / "once.txt").write_bytes(whole)
+    (tmp_path / "four.txt").write_bytes(whole * 4)
+    for name in ("once", "four"):
+        text, output = tmp_path / f"{name}.txt", tmp_path / name / "l.tsv"
+        output.parent.mkdir()
+        options = ["--vocab", VOCAB, "--output", str(output), "--memory", MEMORY, "--processes", "2"]
+        memory, disk = peaks_of(["lexicon", "--input", str(text), *options], output.parent)
+        print(f"{text.stat().st_size:,} bytes of text: memory {memory:,}, disk {disk:,}")
+        assert memory <= 1.2 * 500e6
+        assert disk <= 2.2 * text.stat().st_size
+        found.append(Lexicon.load(output).ngrams)
+    once, four = found
+    assert once.texts() == four.texts()
+    assert np.array_equal(4 * once.counts, four.counts)
+    # Four copies of the text multiply t by sqrt(4) = 2, up to rounding.
+    assert np.allclose(2 * once.t, four.t, rtol=1e-12)

@@ -102,9 +102,7 @@ def test_t_is_students_t_up_to_the_degrees_of_freedom() -> None:
 
 
 @pytest.mark.parametrize("min_count", [3, 12])
-def test_min_count_leaves_out_rare_ngrams_and_is_kept(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_count: int
-) -> None:
+def test_rare_ngrams_are_left_out(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_count: int) -> None:
     path = tmp_path / "lexicon.tsv"
     text = ["--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:200,3:100"]
     limits = ["--max_ngram_tokens", "1000", "--min_count", str(min_count)]
@@ -177,7 +175,7 @@ def replaced(number: int, old: str, new: str) -> Callable[[list[str]], None]:
         replaced(7, "^[^\t]*", ""),
     ],
 )
-def test_a_wrong_line_is_refused_although_the_checksum_fits(
+def test_a_wrong_line_with_its_checksum_is_bad(
     built: Path, tmp_path: Path, change: Callable[[list[str]], None]
 ) -> None:
     path = sealed(built, tmp_path, change)

@@ -73,9 +73,7 @@ def count_locally(folder: Path, settings: Settings) -> CountingResult:
 
 @needs_spark
 @pytest.mark.parametrize("max_segment_bytes", only([1 << 15], [MAX_SEGMENT_BYTES, 1 << 15]))
-def test_result_equals_the_local_engine_for_every_kind_of_file_and_segment_size(
-    context: Any, text: Path, max_segment_bytes: int
-) -> None:
+def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path, max_segment_bytes: int) -> None:
     settings = Settings(True, "char", TOP)
     engine = SparkEngine(context, TextFiles(find_files([str(text)])), max_segment_bytes)
     assert comparable(CountingJob(engine, settings).run()) == comparable(count_locally(text, settings))
@@ -102,9 +100,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
         ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], r"a\.txt\.gz: damaged or cut short"),
     ],
 )
-def test_errors_for_invalid_text_equal_those_of_the_local_engine(
-    context: Any, tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+def test_errors_equal_the_local_engines(context: Any, tmp_path: Path, name: str, content: bytes, message: str) -> None:
     folder = tmp_path / "text"
     folder.mkdir()
     (folder / name).write_bytes(content)
@@ -123,11 +119,9 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 @needs_spark
 def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
-    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv"))
-    assert local.returncode == 0, local.stderr
+    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv")).ok()
     spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark)
-    assert made.returncode == 0, made.stderr
+    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark).ok()
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     assert not re.search("warn|exception|log4j", made.stderr, re.IGNORECASE)
     for suffix in ("", ".json"):

@@ -18,9 +18,7 @@ def git(*arguments: str | Path) -> str:
 
 
 @pytest.mark.skipif(not which("git"), reason="needs git")
-def test_the_commit_is_that_of_the_own_checkout_and_marked_if_it_was_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commit_is_that_of_the_own_checkout_or_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "lib"
     own.mkdir()
     (own / "module.py").write_text("1\n")

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.processes import lines_of_module, ordered_map, prefetched
-from tests.support.commands import ROOT
+from reader.system.processes import lines_of_module, ordered_map
+from tests.support.commands import ROOT, is_alive, wait_for
 
 
 @dataclass
@@ -53,13 +53,10 @@ def test_results_are_ordered_and_tasks_are_taken_when_needed(workers: int) -> No
     assert len(processes) > 1 or workers == 1
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_input_error_of_a_worker_is_raised(workers: int) -> None:
-    with pytest.raises(InputError, match="thirteen"):
-        list(ordered_map(Square(), [(0, i) for i in range(20)], workers))
-
-
-def test_a_killed_worker_is_reported() -> None:
+def test_an_input_error_of_a_worker_is_raised_and_a_killed_one_reported() -> None:
+    for workers in (1, 2):
+        with pytest.raises(InputError, match="thirteen"):
+            list(ordered_map(Square(), [(0, i) for i in range(20)], workers))
     with pytest.raises(SystemRefusedError, match="a worker process was killed"):
         list(ordered_map(Square(), [(0, 1), (0, 99), (0, 2)], 2))
 
@@ -97,24 +94,11 @@ def work(i):
 list(ordered_map(work, range(2), 2))
 """
     parent = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT)
-    deadline = time.monotonic() + 30
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    assert wait_for(lambda: len(list(tmp_path.iterdir())) == 2, 30)
     workers = [int(path.name) for path in tmp_path.iterdir()]
-    assert len(workers) == 2
     parent.kill()
     parent.wait()
-    while any(map(is_alive, workers)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(is_alive, workers))
-
-
-def is_alive(process: int) -> bool:
-    """Return whether a process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert wait_for(lambda: not any(map(is_alive, workers)), 30)
 
 
 MODULE = """
@@ -163,8 +147,3 @@ def test_the_process_is_asked_to_end_and_awaited(is_interrupted: bool, module: s
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
     assert (tmp_path / "saved").exists()
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_prefetched_results_come_in_order(workers: int) -> None:
-    assert [*prefetched(str, iter(range(20)), workers)] == [*map(str, range(20))]

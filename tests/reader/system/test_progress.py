@@ -53,7 +53,9 @@ def screen(written: str) -> list[str]:
     return [re.sub(r".*\r(?=.)", "", line).rstrip() for line in written.rstrip("\r").split("\n")]
 
 
-def test_a_log_gets_lines_with_rate_and_time_left(errors: Callable[[bool], Stream]) -> None:
+def test_a_log_gets_lines_with_rate_and_time_left_and_a_bar_breaks_no_line_and_vanishes(
+    errors: Callable[[bool], Stream],
+) -> None:
     err = errors(False)
     with progress("encoding train", 100, " texts", first=5) as bar:
         bar.update(20)
@@ -61,9 +63,6 @@ def test_a_log_gets_lines_with_rate_and_time_left(errors: Callable[[bool], Strea
     line, other = err.getvalue().splitlines()
     assert re.fullmatch(r"encoding train:  25% 25/100 \[00:00<00:00, *[\d.]+ texts/s\]", line)
     assert other == "a line of the command"
-
-
-def test_a_bar_breaks_no_line_and_vanishes(errors: Callable[[bool], Stream]) -> None:
     err = errors(True)
     with progress("training", 10, " steps") as bar:
         for step in range(3):
@@ -73,7 +72,7 @@ def test_a_bar_breaks_no_line_and_vanishes(errors: Callable[[bool], Stream]) -> 
     assert screen(err.getvalue()) == ["step 0", "step 1", "step 2", ""]
 
 
-def test_other_ranks_programs_and_a_missing_stream_have_no_bar(
+def test_other_ranks_and_programs_have_no_bar_and_none_a_thread(
     errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     err = errors(True)
@@ -85,10 +84,7 @@ def test_other_ranks_programs_and_a_missing_stream_have_no_bar(
     monkeypatch.setattr(sys, "stderr", None)
     with progress("loading", 2, "B") as bar:
         bar.update(1)
-
-
-def test_no_thread_draws_the_bar(errors: Callable[[bool], Stream], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is forked while it draws would wait forever for a lock."""
+    # A process that is forked while it draws would wait forever for a lock.
     errors(True)
     for name, value in (("monitor", None), ("monitor_interval", 10)):  # as when tqdm is imported
         monkeypatch.setattr(f"tqdm.tqdm.{name}", value)

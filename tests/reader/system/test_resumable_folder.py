@@ -32,9 +32,7 @@ def test_a_stopped_job_is_resumed(tmp_path: Path, error: BaseException) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_job_with_another_plan_starts_from_scratch_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_is_for_one_plan_and_one_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stopped_plan(tmp_path / "out") is None
     stop_job(tmp_path / "out", {"a": 1}, KeyboardInterrupt())
     assert stopped_plan(tmp_path / "out") == {"a": 1}
@@ -42,14 +40,8 @@ def test_a_job_with_another_plan_starts_from_scratch_and_says_so(
     with resumable_folder(tmp_path / "out", {"a": 2}) as folder:
         assert not (folder / "part").exists()
     assert f"note: {tmp_path}/out: starts anew; a stopped job had another text" in capsys.readouterr().err
-
-
-def test_the_folder_is_removed_if_the_input_is_invalid(tmp_path: Path) -> None:
     stop_job(tmp_path / "out", {"a": 1}, InputError("bad"))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_two_jobs_cannot_create_the_same_output(tmp_path: Path) -> None:
     with resumable_folder(tmp_path / "out", {}) as folder:
         with (
             pytest.raises(InputError, match="out: is being written by process"),
@@ -57,9 +49,6 @@ def test_two_jobs_cannot_create_the_same_output(tmp_path: Path) -> None:
         ):
             pass
         assert folder.is_dir()
-
-
-def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SystemRefusedError, match="No space left"), resumable_folder(tmp_path / "out", {}):
         raise OSError(28, "No space left on device")
     assert (tmp_path / ".out.work").is_dir()

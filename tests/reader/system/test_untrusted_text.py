@@ -30,7 +30,7 @@ def nested(levels: int) -> str:
 
 
 @pytest.mark.parametrize("value_of", [json_value, yaml_value])
-def test_nesting_is_read_up_to_the_limit(value_of: Any) -> None:
+def test_nesting_and_numbers_are_read_up_to_the_limit(value_of: Any) -> None:
     assert value_of(nested(MAX_DEPTH)) is not None
     for levels in (MAX_DEPTH + 1, 400, 20_000):
         with pytest.raises(ValueError, match="nested too deeply"):
@@ -38,10 +38,6 @@ def test_nesting_is_read_up_to_the_limit(value_of: Any) -> None:
     # Many values side by side are not deep, and brackets in texts are no nesting.
     assert len(value_of(f"[{', '.join(['[1]'] * 300)}]")) == 300
     assert value_of(f'["{nested(300)}"]') == [nested(300)]
-
-
-@pytest.mark.parametrize("value_of", [json_value, yaml_value])
-def test_numbers_are_read_up_to_the_limit(value_of: Any) -> None:
     assert value_of("9" * MAX_DIGITS) == int("9" * MAX_DIGITS)
     with pytest.raises(ValueError, match="at most"):
         value_of("9" * (MAX_DIGITS + 1))

@@ -19,7 +19,7 @@ def lines(*paths: Path) -> list[str]:
     return list(TextFiles(list(paths)).lines())
 
 
-def test_all_file_formats_give_the_same_lines(tmp_path: Path) -> None:
+def test_all_file_formats_give_the_same_lines_which_only_a_line_feed_ends(tmp_path: Path) -> None:
     text = "first line\nsecond line\n\nnext document\n"
     (tmp_path / "a.txt").write_text(text)
     with gzip.open(tmp_path / "b.txt.gz", "wt") as file:
@@ -30,9 +30,11 @@ def test_all_file_formats_give_the_same_lines(tmp_path: Path) -> None:
     expected = ["first line", "second line", "", "next document", ""]
     assert lines(tmp_path / "a.txt") == lines(tmp_path / "b.txt.gz") == expected
     assert lines(tmp_path / "c.jsonl") == expected
-
-
-def test_the_text_of_a_record_may_be_in_an_object_inside_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufeffone\u2028still one\x85\r\ntwo \r\n \t\r\nthree".encode())
+    assert lines(tmp_path / "a.txt") == ["one\u2028still one\x85", "two ", "", "three", ""]
+    # Blank lines in a record do not end the document, and half characters are dropped.
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \n\ud83dtwo\n"}) + "\n")
+    assert lines(tmp_path / "a.jsonl") == ["one", "two", ""]
     records = [{"doc": {"body": "one"}}, {"doc.body": "two", "doc": {"body": "three"}}]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -40,11 +42,6 @@ def test_the_text_of_a_record_may_be_in_an_object_inside_it(tmp_path: Path) -> N
     for field in ("doc", "doc.title", "doc.body.more", "body"):
         with pytest.raises(InputError, match=rf"a\.jsonl:1: no text field '{field}'"):
             list(TextFiles([path], field).lines())
-
-
-def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes("\ufeffone\u2028still one\x85\r\ntwo \r\n \t\r\nthree".encode())
-    assert lines(tmp_path / "a.txt") == ["one\u2028still one\x85", "two ", "", "three", ""]
 
 
 @pytest.mark.parametrize(
@@ -61,9 +58,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
         ("a.txt.gz", gzip.compress("x\n".encode("utf-16"), mtime=0), "a.txt.gz: looks like UTF-16"),
     ],
 )
-def test_an_error_names_the_file_and_line_of_invalid_text(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+def test_invalid_text_is_named_by_file_and_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message.replace(".", r"\.")):
         lines(tmp_path / name)
@@ -101,11 +96,6 @@ def test_texts_with_different_documents_have_different_digests(tmp_path: Path) -
     found = {digest("a.txt"), digest("b.txt"), digest("a.txt", "b.txt"), digest("b.txt", "a.txt"), digest("c.txt")}
     found |= {digest("d.jsonl"), digest("d.jsonl", field="title")}
     assert len(found) == 7
-
-
-def test_blank_lines_in_a_record_do_not_end_the_document_and_half_characters_are_dropped(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \n\ud83dtwo\n"}) + "\n")
-    assert lines(tmp_path / "a.jsonl") == ["one", "two", ""]
 
 
 @pytest.mark.parametrize(

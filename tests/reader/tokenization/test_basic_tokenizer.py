@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import holds_text, split_words
-from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable, select_alphabet
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, select_alphabet
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import MAX_REPEATED, WordPieceVocabulary, count_words, train_wordpiece
 
@@ -46,32 +46,16 @@ def test_words_equal_those_of_berts_tokenizer(lowercase: bool) -> None:
         assert split_words(line, lowercase) == reference_words(line, lowercase), repr(line)
 
 
-def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:
-    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "中", "国"])
-    table = PieceTable(vocabulary)
-    table.extend(["中国", "国外"])
-    assert table.pieces.tolist() == [5, 6, 6, vocabulary.unk]
-    assert table.offsets.tolist() == [0, 2, 4]
-    table.truncate(1)
-    assert (len(table), table.pieces.tolist()) == (1, [5, 6])
-
-
-def test_lone_surrogates_are_dropped() -> None:
+def test_what_berts_tokenizer_does_not_show() -> None:
     assert split_words("a\ud800b c", True) == ["ab", "c"]
-
-
-def test_a_final_sigma_is_converted_to_lower_case_as_in_upstream() -> None:
     # Python, which upstream uses, considers the end of the word. Hugging Face's Rust code converts each character
     # independently.
     assert split_words("ΑΣ", True) == ["ας"]
-
-
-def test_only_words_with_letters_digits_or_han_characters_hold_text() -> None:
     assert all(map(holds_text, ["word", "3", "中", "½", "a-b"]))
     assert not any(map(holds_text, ["-", "...", "$", "_", "—"]))
 
 
-def test_both_vocabulary_formats_give_the_same_vocabulary(tmp_path: Path) -> None:
+def test_both_vocabulary_formats_give_the_same_vocabulary_and_the_later_of_equal_tokens_counts(tmp_path: Path) -> None:
     tokens = [*SPECIAL_TOKENS, "a", "##b"]
     (tmp_path / "plain.txt").write_text("\n".join(tokens) + "\n")
     shuffled = [(token, i) for i, token in enumerate(tokens)][::-1]
@@ -80,6 +64,13 @@ def test_both_vocabulary_formats_give_the_same_vocabulary(tmp_path: Path) -> Non
     assert plain.tokens == tabbed.tokens == tokens
     assert plain.fingerprint == tabbed.fingerprint != WordPieceVocabulary(tokens, lowercase=False).fingerprint
     assert (plain.pad, plain.mask) == (0, 4)
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n$\na\n##a\n$\n##a\n")
+    vocabulary = load_vocabulary(path)
+    assert len(vocabulary) == 10
+    assert [vocabulary.encode(word) for word in ("$", "aa")] == [[8], [6, 9]]
+    assert [vocabulary.text([token]) for token in (5, 8)] == ["$", "$"]
+    assert vocabulary.content == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -99,17 +90,7 @@ def test_invalid_vocabularies_are_rejected(tmp_path: Path, content: bytes, messa
         load_vocabulary(tmp_path / "v.txt")
 
 
-def test_the_later_id_of_a_token_that_stands_twice_counts(tmp_path: Path) -> None:
-    path = tmp_path / "vocab.txt"
-    path.write_bytes(b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n$\na\n##a\n$\n##a\n")
-    vocabulary = load_vocabulary(path)
-    assert len(vocabulary) == 10
-    assert [vocabulary.encode(word) for word in ("$", "aa")] == [[8], [6, 9]]
-    assert [vocabulary.text([token]) for token in (5, 8)] == ["$", "$"]
-    assert vocabulary.content == path.read_bytes()
-
-
-def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
+def test_training_a_vocabulary_is_reproducible_its_han_characters_are_words_and_counts_are_whole(built: Path) -> None:
     lines = (built / "train.txt").read_text(encoding="utf-8").split("\n")
     first, second = (train_wordpiece(count_words(lines, True), 1000, True) for _ in range(2))
     assert first.tokens == second.tokens == load_vocabulary(built / "vocab.txt").tokens
@@ -118,6 +99,14 @@ def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
     assert {"the", "python"} & set(first.tokens)
     with pytest.raises(InputError, match="--size 6: too small"):
         train_wordpiece(count_words(lines, True), 6, True)
+    text = "".join(chr(0x4E00 + i) * (60 - i) for i in range(50))
+    tokens = train_wordpiece(count_words([text, "word words wordy swords"], True), 100, True).tokens
+    assert sum(0x4E00 <= ord(token[0]) < 0x4E00 + 50 for token in tokens) == 50
+    assert [token for token in tokens if token.startswith("##") and ord(token[2]) >= 0x4E00] == []
+    # The trainer gets a frequent word as several texts: of these two words, there is room for one only.
+    for total, expected in ((MAX_REPEATED + 4, "ab"), (40, "cd")):
+        tokens = train_wordpiece(Counter({"ab": total, "cd": 50}), len(SPECIAL_TOKENS) + 9, True).tokens
+        assert [token for token in tokens if token in ("ab", "cd")] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -135,17 +124,3 @@ def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
 )
 def test_the_alphabet_is_the_most_frequent_characters_that_fit(counts: dict[str, int], kept: int) -> None:
     assert select_alphabet(Counter(counts), 100) == sorted(counts, key=lambda each: (-counts[each], each))[:kept]
-
-
-def test_han_characters_of_a_trained_vocabulary_are_words() -> None:
-    text = "".join(chr(0x4E00 + i) * (60 - i) for i in range(50))
-    tokens = train_wordpiece(count_words([text, "word words wordy swords"], True), 100, True).tokens
-    assert sum(0x4E00 <= ord(token[0]) < 0x4E00 + 50 for token in tokens) == 50
-    assert [token for token in tokens if token.startswith("##") and ord(token[2]) >= 0x4E00] == []
-
-
-def test_the_counts_of_very_frequent_words_are_whole() -> None:
-    """The trainer gets a frequent word as several texts: of these two words, there is room for one only."""
-    for total, expected in ((MAX_REPEATED + 4, "ab"), (40, "cd")):
-        tokens = train_wordpiece(Counter({"ab": total, "cd": 50}), len(SPECIAL_TOKENS) + 9, True).tokens
-        assert [token for token in tokens if token in ("ab", "cd")] == [expected]

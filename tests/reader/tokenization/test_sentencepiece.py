@@ -39,8 +39,7 @@ def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = python(
         *("-m", "reader.build", "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
         *("--input", str(train), "--output", vocab),
-    )
-    assert made.returncode == 0, made.stderr
+    ).ok()
     assert "LOG(" not in made.stderr
     common = ["--input", str(train), "--vocab", vocab]
     build("lexicon", *common, "--top", "1:10,2:400,3:200", "--output", lexicon)
@@ -92,7 +91,9 @@ def test_training_is_reproducible(pieces: Path, vocabulary: SentencePieceVocabul
         train_sentencepiece(["\x00"], 100, True)
 
 
-def test_documents_contain_the_pieces_of_their_words(pieces: Path) -> None:
+def test_documents_contain_the_pieces_of_their_words_and_the_lexicon_no_word_that_is_one(
+    pieces: Path, vocabulary: SentencePieceVocabulary
+) -> None:
     reference, cut = SentencePieceProcessor(model_file=str(pieces / "spm.model")), segmenter("jieba")
     documents: list[list[int]] = [[]]
     for line in lines_of(pieces):
@@ -104,10 +105,6 @@ def test_documents_contain_the_pieces_of_their_words(pieces: Path) -> None:
     corpus = Corpus(pieces / "corpus")
     assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
     assert corpus.info.tokens == sum(map(len, expected))
-
-
-def test_the_lexicon_contains_no_word_that_is_a_single_token(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
-    corpus = Corpus(pieces / "corpus")
     assert corpus.lexicon is not None
     words = [tuple(text.split(" ")) for text in corpus.lexicon.ngrams.texts()]
     assert any(len(ngram) == 1 for ngram in words)
@@ -121,7 +118,9 @@ def test_the_lexicon_contains_no_word_that_is_a_single_token(pieces: Path, vocab
         assert corpus.names.text(unit) == vocabulary.text(tokens) == " ".join(ngram)
 
 
-def test_readable_text_consists_of_the_words(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+def test_readable_text_consists_of_the_words_which_have_at_least_one_piece(
+    pieces: Path, vocabulary: SentencePieceVocabulary
+) -> None:
     cut = segmenter("jieba")
     texts = [" ".join(split_words(line, True, cut)) for line in lines_of(pieces)]
     for text in (unicodedata.normalize("NFKC", text) for text in texts):
@@ -139,9 +138,6 @@ def test_readable_text_consists_of_the_words(pieces: Path, vocabulary: SentenceP
         for first, last in pairwise(starts.tolist())
     ]
     assert shown == ["zyx ! isn ' t the language reference", " ".join(cut("中国人民大学"))]
-
-
-def test_every_word_has_at_least_one_piece(vocabulary: SentencePieceVocabulary) -> None:
     # SentencePiece treats its own mark as white space, and drops it.
     assert vocabulary.encode("▁") == [vocabulary.unk]
     assert vocabulary.encode("☃")[-1] == vocabulary.unk
@@ -185,9 +181,7 @@ def test_models_from_other_trainings_are_accepted(settings: dict[str, object]) -
     assert model.text(token for word in ("some", "words") for token in model.encode(word)) == "some words"
 
 
-def test_vocabularies_of_different_kind_or_content_have_different_fingerprints(
-    built: Path, pieces: Path, vocabulary: SentencePieceVocabulary
-) -> None:
+def test_vocabularies_differ_in_fingerprints(built: Path, pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
     found = [
         load_vocabulary(path, lowercase)
         for path in (built / "vocab.txt", pieces / "spm.model")
@@ -213,12 +207,10 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     # A file that a failed attempt with another corpus left behind.
     shutil.copyfile(built / "vocab.txt", run / "vocab.txt")
     paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
-    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=5", "--trainer.save_every=5")
-    assert done.returncode == 0, done.stderr
+    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=5", "--trainer.save_every=5").ok()
     assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
     with fresh_scope():
-        done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。")
-    assert done.returncode == 0, done.stderr
+        done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。").ok()
     corpus = Corpus(pieces / "corpus")
     for mask in json.loads(done.stdout)["masks"]:
         units = [guess["unit"] for guess in mask]

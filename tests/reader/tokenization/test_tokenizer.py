@@ -72,9 +72,7 @@ def test_wordpiece_tokens_equal_the_reference_and_the_corpus(lowercase: bool, bu
 
 
 @pytest.mark.parametrize("cut_han", ["char", "jieba", "space"])
-def test_sentencepiece_tokens_equal_the_reference_and_the_corpus(
-    cut_han: str, sentencepiece: SentencePieceVocabulary
-) -> None:
+def test_sentencepiece_tokens_equal_those_of_the_corpus(cut_han: str, sentencepiece: SentencePieceVocabulary) -> None:
     # SentencePiece treats its own mark as white space; see the next test.
     alphabet = [c for c in [*ALPHABET, *"fin中国人民大学"] if c != "▁"]
     texts = random_texts(700, alphabet)
@@ -84,15 +82,14 @@ def test_sentencepiece_tokens_equal_the_reference_and_the_corpus(
         assert tokens_of(encoding) == reference(text, sentencepiece, cut_han), repr(text)
 
 
-def test_the_mark_of_sentencepiece_in_a_text_keeps_the_spans_in_order(sentencepiece: SentencePieceVocabulary) -> None:
+def test_the_mark_of_sentencepiece_keeps_spans_in_order_and_bytes_of_a_character_share_its_span(
+    sentencepiece: SentencePieceVocabulary,
+) -> None:
     tokenizer, cutter = Tokenizer(sentencepiece), UnitCutter(sentencepiece, None)
     for text in ["▁", "a▁b", "▁▁a", "a▁", "ab▁▁cd ▁", *random_texts(300, [*"a▁b \u0301中"])]:
         encoding = tokenizer.encode(text)
         assert encoding.ids.tolist() == corpus_ids(cutter, text), repr(text)
         assert_spans_are_sound(text, encoding, sentencepiece)
-
-
-def test_the_bytes_of_a_character_share_its_span() -> None:
     tokenizer = Tokenizer(SentencePieceVocabulary(trained(**OURS, byte_fallback=True, vocab_size=300)))
     encoding = tokenizer.encode("s☃\u0301s ﬁ")
     tokens = [tokenizer.vocabulary.tokens[token] for token in encoding.ids]
@@ -132,9 +129,8 @@ def test_examples(text: str, tokens: list[str], expected: list[tuple[str, str]])
     encoding = Tokenizer(vocabulary).encode(text)
     spans = zip(encoding.starts, encoding.ends, encoding.ids, strict=True)
     assert [(text[start:end], vocabulary.tokens[token]) for start, end, token in spans] == expected
-    assert [values.dtype.name for values in (encoding.ids, encoding.starts, encoding.ends, encoding.word_ids)] == [
-        "int32"
-    ] * 4
+    arrays = (encoding.ids, encoding.starts, encoding.ends, encoding.word_ids)
+    assert {values.dtype.name for values in arrays} == {"int32"}
 
 
 def test_a_segmenter_affects_only_sentencepiece(sentencepiece: SentencePieceVocabulary) -> None:
@@ -146,7 +142,9 @@ def test_a_segmenter_affects_only_sentencepiece(sentencepiece: SentencePieceVoca
     assert tokens_of(Tokenizer(wordpiece, "jieba").encode(text)) == tokens_of(Tokenizer(wordpiece).encode(text))
 
 
-def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens_and_it_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     vocabulary = all_characters_vocabulary(True)
     texts = random_texts(200, ALPHABET)
     expected = [tokens_of(Tokenizer(vocabulary).encode(text)) for text in texts]
@@ -160,9 +158,6 @@ def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: 
         tokens_of(Tokenizer(vocabulary).encode_words_batch([sentence])[0]) for sentence in sentences
     ]
     assert shared.encode_batch([]) == shared.encode_words_batch([]) == []
-
-
-def test_the_cache_of_pieces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "MAX_CACHED_CHARACTERS", 100)
     pieces = TextPieces(all_characters_vocabulary(True), "char")
     held = []

@@ -56,7 +56,9 @@ def test_real_text_and_every_basic_multilingual_plane_character_are_split_correc
         assert found(WordIndex(lowercase), lines) == expected(lines, lowercase, list)
 
 
-def test_runs_may_fill_the_buffers_and_exceed_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_may_fill_the_buffers_and_exceed_the_cache_and_long_ones_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(word_index, "_BUFFER_BYTES", 64)
     monkeypatch.setattr(word_index, "MAX_CACHED_RUNS", 10)
     lines = ["x" * size for size in (62, 63, 64, 65, 127, 128, 129)] + ["a b " + "y" * size for size in (59, 60, 61)]
@@ -69,9 +71,18 @@ def test_runs_may_fill_the_buffers_and_exceed_the_cache(monkeypatch: pytest.Monk
             assert found(index, lines) == expected(lines, True, segmenter(han))
     for line in lines:
         assert found(WordIndex(True), [line]) == expected([line], True, list)
+    # Lines without spaces in other scripts are runs of any length; kept, they would fill the memory.
+    split: list[str] = []
+    real = word_index.split_run
+    monkeypatch.setattr(word_index, "split_run", lambda run, *settings: split.append(run) or real(run, *settings))
+    index = WordIndex(lowercase=True)
+    short, long = "が" * word_index.MAX_CACHED_CHARACTERS, "が" * (word_index.MAX_CACHED_CHARACTERS + 1)
+    for _ in range(3):
+        index.encode(f"{short}\n{long}\n".encode())
+    assert (split.count(short), split.count(long)) == (1, 3)
 
 
-def test_text_may_be_encoded_in_several_calls_and_without_a_final_line_feed() -> None:
+def test_text_may_be_encoded_in_several_calls_and_ids_are_in_order_of_first_occurrence() -> None:
     index = WordIndex(True)
     assert index.words() == []
     assert index.encode(b"").tolist() == [DOCUMENT_END]
@@ -79,19 +90,6 @@ def test_text_may_be_encoded_in_several_calls_and_without_a_final_line_feed() ->
     assert index.encode(b"two\n\nthree\n").tolist() == [1, LINE_END, DOCUMENT_END, 2, LINE_END]
     assert index.words() == ["one", "two", "three"]
     assert index.words(2) == ["three"]
-
-
-@pytest.mark.parametrize("bad", [b"a \xff b", b"caf\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf8\x88\x80\x80"])
-def test_invalid_utf8_is_rejected(bad: bytes) -> None:
-    index = WordIndex(True)
-    for _ in range(2):
-        with pytest.raises(UnicodeDecodeError):
-            index.encode("good café\n".encode() + bad + b"\n")
-        # The rejected text does not affect later calls.
-        assert found(index, ["café éa good"]) == ["cafe", "ea", "good", LINE_END]
-
-
-def test_a_table_assigns_ids_in_order_of_first_occurrence() -> None:
     draw = random.Random(2)
     strings = ["".join(draw.choices("abé中", k=draw.randint(1, 12))) for _ in range(20_000)]
     table, ids = find_or_add_strings(empty_table(4, 8), pack_strings(strings))
@@ -102,13 +100,11 @@ def test_a_table_assigns_ids_in_order_of_first_occurrence() -> None:
     assert found_ids.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]
 
 
-def test_long_runs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines without spaces in other scripts are runs of any length; kept, they would fill the memory."""
-    split: list[str] = []
-    real = word_index.split_run
-    monkeypatch.setattr(word_index, "split_run", lambda run, *settings: split.append(run) or real(run, *settings))
-    index = WordIndex(lowercase=True)
-    short, long = "が" * word_index.MAX_CACHED_CHARACTERS, "が" * (word_index.MAX_CACHED_CHARACTERS + 1)
-    for _ in range(3):
-        index.encode(f"{short}\n{long}\n".encode())
-    assert (split.count(short), split.count(long)) == (1, 3)
+@pytest.mark.parametrize("bad", [b"a \xff b", b"caf\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf8\x88\x80\x80"])
+def test_invalid_utf8_is_rejected(bad: bytes) -> None:
+    index = WordIndex(True)
+    for _ in range(2):
+        with pytest.raises(UnicodeDecodeError):
+            index.encode("good café\n".encode() + bad + b"\n")
+        # The rejected text does not affect later calls.
+        assert found(index, ["café éa good"]) == ["cafe", "ea", "good", LINE_END]

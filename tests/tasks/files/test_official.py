@@ -59,21 +59,10 @@ GOOD = "a\tlabel\nx\t1\ny\t0\n"
 BAD = "a\tlabel\nx\t1\ny\t2\n\t0\nz\nw\t-\nv\t0\n"
 
 
-def test_rows_become_examples_with_their_place(tmp_path: Path) -> None:
-    path = write(tmp_path / "train.tsv", GOOD)
-    loaded = load(TASK, tmp_path)
-    assert [(e.id, str(e.place)) for e in loaded.examples] == [("0", f"{path}:2"), ("1", f"{path}:3")]
-    assert loaded.report.lines() == [f"pairs train: rows 2, examples 2 ({path})"]
-
-
-def test_the_first_bad_row_stops_with_file_line_and_what_to_do(tmp_path: Path) -> None:
+def test_the_first_bad_row_stops_or_bad_rows_are_skipped_counted_and_listed(tmp_path: Path) -> None:
     path = write(tmp_path / "train.tsv", BAD)
     with pytest.raises(InputError, match=f"^{path}:3: the label '2' .* --on_bad_row skip$"):
         load(TASK, tmp_path)
-
-
-def test_skipped_rows_are_counted_and_listed(tmp_path: Path) -> None:
-    path = write(tmp_path / "train.tsv", BAD)
     loaded = load(TASK, tmp_path, on_bad_row="skip")
     # A row without ID is named by its number in the file, whatever happened to earlier rows.
     assert [example.id for example in loaded.examples] == ["0", "5"]
@@ -89,29 +78,30 @@ def test_skipped_rows_are_counted_and_listed(tmp_path: Path) -> None:
     assert loaded.report.lines()[-1] == f"    {path}:5: too few fields: 1 instead of at least 2"
 
 
-def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_examples_is_refused_and_missing_files_are_named(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t-\n")
     with pytest.raises(InputError, match=r"train.tsv: no example of Pairs in 1 row$"):
         load(TASK, tmp_path)
     write(tmp_path / "train.tsv", "a\tlabel\nx\t9\n")
     with pytest.raises(InputError, match=r"in 1 row; the first one is at .*train.tsv:2: the label '9'"):
         load(TASK, tmp_path, on_bad_row="skip")
+    (tmp_path / "train.tsv").rename(tmp_path / "one.tsv")
+    with pytest.raises(InputError, match=f"^{tmp_path}: no files of the split 'train'") as error:
+        load(TASK, tmp_path)
+    for looked_for in ("train.tsv, or one.tsv and two.tsv", "Pairs, glue/Pairs", f"{tmp_path / 'two.tsv'} is missing"):
+        assert looked_for in str(error.value)
+    with pytest.raises(InputError, match=f"{tmp_path / 'nowhere'}: no such folder"):
+        load(TASK, tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"'tets'.* did you mean test\?"):
+        load(TASK, tmp_path, "tets")
 
 
-def test_sources_are_tried_in_their_order_and_read_together(tmp_path: Path) -> None:
+def test_sources_are_tried_in_their_order_and_labels_of_the_training_file_hold_for_the_others(tmp_path: Path) -> None:
     write(tmp_path / "one.tsv", GOOD)
     write(tmp_path / "two.tsv", GOOD)
     assert [example.id for example in load(TASK, tmp_path).examples] == ["0", "1", "2", "3"]
     write(tmp_path / "train.tsv", GOOD)
     assert len(load(TASK, tmp_path).examples) == 2
-
-
-def test_the_order_of_labels_that_are_equal_as_numbers_is_that_of_texts(tmp_path: Path) -> None:
-    write(tmp_path / "train.tsv", "a\tlabel\n" + "".join(f"x\t{label}\n" for label in ("001", "1", "2", "01")))
-    assert with_labels(OPEN, tmp_path).labels == ("001", "01", "1", "2")
-
-
-def test_labels_of_the_training_file_hold_for_the_other_files(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t10\ny\t9\nz\t9\n")
     assert with_labels(OPEN, tmp_path).labels == ("9", "10")
     assert with_labels(TASK, tmp_path) is TASK
@@ -119,13 +109,15 @@ def test_labels_of_the_training_file_hold_for_the_other_files(tmp_path: Path) ->
     with pytest.raises(InputError, match=r"dev.tsv:3: the label '8' is none of those of the training file: 9, 10"):
         load(OPEN, tmp_path, "dev")
     assert len(load(OPEN, tmp_path, "dev", on_bad_row="skip").report.bad) == 1
+    write(tmp_path / "train.tsv", "a\tlabel\n" + "".join(f"x\t{label}\n" for label in ("001", "1", "2", "01")))
+    assert with_labels(OPEN, tmp_path).labels == ("001", "01", "1", "2")
 
 
 def question(row_id: str, answer: str) -> dict[str, Any]:
     return {"id": row_id, "question": "?", "answers": [{"text": answer, "answer_start": 0}]}
 
 
-def test_ids_must_be_unique_where_predictions_are_scored(tmp_path: Path) -> None:
+def test_ids_are_unique_where_predictions_are_scored_and_notes_count_each_example_once(tmp_path: Path) -> None:
     task = dataclasses.replace(TASK, kind="span", metric="squad_v1", layout=Squad(), labels=None)
     paragraph = {"context": "a b", "qas": [question("q", "a"), question("q", "b")]}
     for name in ("train.tsv", "dev.tsv"):
@@ -133,9 +125,6 @@ def test_ids_must_be_unique_where_predictions_are_scored(tmp_path: Path) -> None
     assert len(load(task, tmp_path).examples) == 2
     with pytest.raises(InputError, match=r"qas\[1\] \(id q\): the id 'q' is not unique; it is also at .*qas\[0\]"):
         load(task, tmp_path, "dev")
-
-
-def test_notes_count_each_example_once_and_no_bad_row(tmp_path: Path) -> None:
     task = dataclasses.replace(
         TASK,
         kind="multiple_choice",
@@ -148,15 +137,3 @@ def test_notes_count_each_example_once_and_no_bad_row(tmp_path: Path) -> None:
     report = load_split(task, tmp_path, "train", "skip").report
     assert report.notes == {"questions with equal options": 1}
     assert len(report.bad) == 1
-
-
-def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
-    write(tmp_path / "one.tsv", GOOD)
-    with pytest.raises(InputError, match=f"^{tmp_path}: no files of the split 'train'") as error:
-        load(TASK, tmp_path)
-    for looked_for in ("train.tsv, or one.tsv and two.tsv", "Pairs, glue/Pairs", f"{tmp_path / 'two.tsv'} is missing"):
-        assert looked_for in str(error.value)
-    with pytest.raises(InputError, match=f"{tmp_path / 'nowhere'}: no such folder"):
-        load(TASK, tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"'tets'.* did you mean test\?"):
-        load(TASK, tmp_path, "tets")

@@ -48,7 +48,6 @@ TEXT = [("0", "it, ran"), ("1", "the")]
 
 
 SQUAD = {"data": [{"paragraphs": [{"context": "it ran", "qas": [{"id": "q7", "question": "what"}]}]}]}
-DOCUMENT = {"segmented_paragraphs": [["上", "海"]], "most_related_para": 0}
 TARGET = {"span1_text": "树叶", "span1_index": 1, "span2_text": "他", "span2_index": 6}
 IDIOMS = ["画龙点睛", "守株待兔"]
 
@@ -78,7 +77,7 @@ CHID = {"content": ["甲#idiom1#乙"], "candidates": IDIOMS}
         ("cluener", '{"text": "上海"}\n', [("0", ("上", "海"))]),
     ],
 )
-def test_official_files_without_labels_are_read_by_the_tasks_own_layout(
+def test_official_files_need_no_labels(
     task: str, content: str, expected: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     assert rows(TASKS[task], write(tmp_path / "own", content)) == expected
@@ -121,20 +120,23 @@ def test_a_column_or_key_id_or_that_of_the_task_has_the_ids(key: str, tmp_path: 
         (TASKS["squad1"], '{"context": "it", "question": "what"}\n', ": no list 'data'"),
     ],
 )
-def test_what_does_not_fit_is_one_error_with_the_expected_columns(
-    task: Task, content: str, message: str, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_is_told_with_the_columns(task: Task, content: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "own", content)
     found = refusal(task, path)
     assert found.startswith(f"{path}{message}")
     assert "--layout task expects " in found
 
 
-def test_files_that_are_not_there_or_not_utf8_are_named_only(tmp_path: Path) -> None:
+def test_missing_files_and_other_encodings_are_named_and_single_tokens_read(tmp_path: Path) -> None:
     assert refusal(TASKS["rte"], tmp_path / "none.tsv") == f"{tmp_path / 'none.tsv'}: no such file or folder"
     path = write(tmp_path / "own.csv", "review\nit\n".encode("utf-16"))
     for layout in (Csv(STARS), Tsv(STARS)):
         assert "looks like UTF-16" in refusal(of_layout("sst2", layout), path)
+    assert rows(TASKS["msra_ner"], write(tmp_path / "own.tsv", "text_a\n好\n")) == [("0", ("好",))]
+    words = replace(TASKS["conll2003"], layout=Tsv({"tokens": "words"}, list_separator=" "))
+    assert rows(words, write(tmp_path / "own.tsv", "words\nHello\n")) == [("0", ("Hello",))]
+    tabs = replace(words, layout=Csv({"tokens": "words"}, list_separator="|"))
+    assert ": no line has '|' between tokens; " in refusal(tabs, write(tmp_path / "own.csv", "words\nHello there\n"))
 
 
 @pytest.mark.parametrize(
@@ -149,18 +151,8 @@ def test_files_that_are_not_there_or_not_utf8_are_named_only(tmp_path: Path) -> 
         ("msra_ner", "上 海\n", [("0", ("上", " ", "海"))]),
     ],
 )
-def test_lines_have_texts_without_a_header(
-    task: str, lines: str, expected: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
+def test_lines_have_texts_and_no_header(task: str, lines: str, expected: list[tuple[Any, ...]], tmp_path: Path) -> None:
     assert rows(TASKS[task], write(tmp_path / "own.tsv", lines), "lines") == expected
-
-
-def test_texts_of_a_single_token_are_read(tmp_path: Path) -> None:
-    assert rows(TASKS["msra_ner"], write(tmp_path / "own.tsv", "text_a\n好\n")) == [("0", ("好",))]
-    words = replace(TASKS["conll2003"], layout=Tsv({"tokens": "words"}, list_separator=" "))
-    assert rows(words, write(tmp_path / "own.tsv", "words\nHello\n")) == [("0", ("Hello",))]
-    tabs = replace(words, layout=Csv({"tokens": "words"}, list_separator="|"))
-    assert ": no line has '|' between tokens; " in refusal(tabs, write(tmp_path / "own.csv", "words\nHello there\n"))
 
 
 def test_a_pipe_is_read_once() -> None:
@@ -213,9 +205,7 @@ def test_english_characters_are_tokens_if_they_were_in_training(tmp_path: Path) 
         ("cluewsc2020", "lines", "a\n", "--layout: lines cannot"),
     ],
 )
-def test_lines_and_json_lines_that_do_not_fit_are_refused(
-    task: str, form: Form, content: str, message: str, tmp_path: Path
-) -> None:
+def test_lines_that_do_not_fit_are_refused(task: str, form: Form, content: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "own", content)
     assert refusal(TASKS[task], path, form).startswith(message.format(path=path))
 
@@ -228,9 +218,7 @@ def test_lines_and_json_lines_that_do_not_fit_are_refused(
         ("sst2", "task", "sentence\n{}\nran\n\n"),
     ],
 )
-def test_a_blank_line_is_a_bad_row_and_ids_are_those_of_the_lines(
-    task: str, form: Form, content: str, tmp_path: Path
-) -> None:
+def test_a_blank_line_is_a_bad_row_and_counts(task: str, form: Form, content: str, tmp_path: Path) -> None:
     for blank in ("", " ", "\u3000"):
         path = write(tmp_path / "own", content.format(blank))
         assert refusal(TASKS[task], path, form).startswith(f"{path}:2: a blank line")

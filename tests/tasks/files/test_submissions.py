@@ -158,6 +158,13 @@ def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Pa
     for more in (b"", b'{"id": 1, "label": "neutral"}\n'):
         scores = score("ocnli", "dev", tmp_path / "p.json", content + more, warnings=1)
         assert scores == expected == {"accuracy": pytest.approx(2 / 3)}
+    write_lines(tmp_path / "dev.json", {"content": ["#idiom1#和#idiom2#"], "candidates": ["甲", "乙", "丙"]})
+    write_json(tmp_path / "dev_answer.json", {"#idiom1#": 2, "#idiom2#": 0})
+    content = submit(TASKS["chid"], "dev", tmp_path, [2, 1])["chid11_predict.json"]
+    assert json.loads(content) == {"#idiom1#": 2, "#idiom2#": 1}
+    assert score("chid", "dev", tmp_path / "p.json", content)["accuracy"] == 0.5
+    missing = score("chid", "dev", tmp_path / "p.json", b'{"#idiom1#": 2, "#idiom7#": 0}')
+    assert missing == {"accuracy": 0.5, "total": 2, "skipped": 1}
 
 
 def test_labels_of_a_text_are_a_list_in_its_line(tmp_path: Path) -> None:
@@ -175,16 +182,6 @@ def test_labels_of_a_text_are_a_list_in_its_line(tmp_path: Path) -> None:
     bad = str(write(tmp_path / "p.jsonl", content.replace(b'["sad", "calm"]', b'"sad calm"')))
     done = call(main, str(MOODS_FILE), bad, "--data", str(tmp_path))
     assert_one_line_error(done, f"{bad}:3: labels is not a list but 'sad calm'")
-
-
-def test_answers_of_chid_are_found_by_id(tmp_path: Path) -> None:
-    write_lines(tmp_path / "dev.json", {"content": ["#idiom1#和#idiom2#"], "candidates": ["甲", "乙", "丙"]})
-    write_json(tmp_path / "dev_answer.json", {"#idiom1#": 2, "#idiom2#": 0})
-    content = submit(TASKS["chid"], "dev", tmp_path, [2, 1])["chid11_predict.json"]
-    assert json.loads(content) == {"#idiom1#": 2, "#idiom2#": 1}
-    assert score("chid", "dev", tmp_path / "p.json", content)["accuracy"] == 0.5
-    missing = score("chid", "dev", tmp_path / "p.json", b'{"#idiom1#": 2, "#idiom7#": 0}')
-    assert missing == {"accuracy": 0.5, "total": 2, "skipped": 1}
 
 
 ANSWERABLE = "a red car and a blue 汽车"
@@ -281,9 +278,7 @@ TABLE = "index\tprediction\n"
         ("cluener", '{"label": {}}', "p:1: no key 'id'"),
     ],
 )
-def test_files_that_cannot_be_scored_are_refused(
-    tmp_path: Path, task: str, predictions: str | bytes, message: str
-) -> None:
+def test_files_that_do_not_fit_are_refused(tmp_path: Path, task: str, predictions: str | bytes, message: str) -> None:
     file, gold = GOLD[task]
     write(tmp_path / file, gold)
     done = call(main, task, str(write(tmp_path / "p", predictions)), "--data", str(tmp_path))

@@ -47,7 +47,7 @@ SPAN_V2 = task("span", unanswerable=True)
 NER = task("tagging", labels=("PER", "LOC"))
 
 
-def test_a_label_has_the_official_spelling() -> None:
+def test_a_label_has_the_official_spelling_and_a_score_is_in_its_range() -> None:
     example = SentenceExample("0", "a", "b", "yes", PLACE)
     assert make(NLI, text_a="a", text_b="b", label="ja") == example
     assert make(NLI, text_a="a", text_b="b", label=" yes") == example
@@ -57,9 +57,6 @@ def test_a_label_has_the_official_spelling() -> None:
     assert [make(numbers, text_a="a", label=label).gold for label in (0, "1", True)] == ["0", "1", "true"]
     with pytest.raises(OmittedError):
         make(NLI, text_a="", label="-")
-
-
-def test_scores_are_finite_numbers_within_the_range() -> None:
     assert make(SCORES, text_a="a", score="4.750") == SentenceExample("0", "a", None, 4.75, PLACE)
     for bad in ("5.1", "-1"):
         with pytest.raises(RowError, match="is not between 0 and 5"):
@@ -69,11 +66,21 @@ def test_scores_are_finite_numbers_within_the_range() -> None:
             make(SCORES, text_a="a", score=bad)
 
 
-def test_an_answer_is_an_index_a_text_or_a_letter() -> None:
+def test_an_answer_is_an_index_a_text_or_a_letter_and_the_first_of_equal_options() -> None:
     expected = MultipleChoiceExample("0", "c", "q", ("x", "y"), 1, PLACE)
     for answer in (1, "y", "B", "1"):
         assert make(CHOICE, context="c", question="q", options=["x", "y"], answer=answer) == expected
     assert make(CHOICE, labelled=False, context="c", options=["x", "y"]).answer is None
+    notes: Counter[str] = Counter()
+    assert make(CHOICE, notes, context="c", options=["x", "y", "y"], answer="y").answer == 1
+    assert make(CHOICE, context="c", options=["0", "1", "5"], answer="1").answer == 1  # the text and the number agree
+    assert make(CHOICE, context="c", options=["3", "2", "1"], answer="B").answer == 1
+    assert notes == {"questions with equal options": 1}
+    lines = dataclasses.replace(CHOICE, layout=JsonLines({}))
+    assert make(lines, context="c", options=["x", "y", "z"], answer=2).answer == 2
+    with pytest.raises(RowError, match="the answer '2' "):
+        make(lines, context="c", options=["1", "2", "3"], answer=2)
+    assert make(CHOICE, context="c", options=["1", "2", "3"], answer=2).answer == 2  # an index, as from C3's files
 
 
 def test_an_underscore_in_a_question_is_a_gap_in_race_only() -> None:
@@ -81,22 +88,6 @@ def test_an_underscore_in_a_question_is_a_gap_in_race_only() -> None:
     race = task("multiple_choice", layout=Race())
     for of, question, has_gaps in ((race, "he _ .", True), (race, "why ?", False), (CHOICE, "max_len ?", False)):
         assert make(of, context="c", question=question, options=["x", "y"], answer=0).has_gaps is has_gaps
-
-
-def test_the_first_of_equal_options_is_right() -> None:
-    notes: Counter[str] = Counter()
-    assert make(CHOICE, notes, context="c", options=["x", "y", "y"], answer="y").answer == 1
-    assert make(CHOICE, context="c", options=["0", "1", "5"], answer="1").answer == 1  # the text and the number agree
-    assert make(CHOICE, context="c", options=["3", "2", "1"], answer="B").answer == 1
-    assert notes == {"questions with equal options": 1}
-
-
-def test_a_number_in_a_json_line_may_not_be_the_text_of_another_option() -> None:
-    lines = dataclasses.replace(CHOICE, layout=JsonLines({}))
-    assert make(lines, context="c", options=["x", "y", "z"], answer=2).answer == 2
-    with pytest.raises(RowError, match="the answer '2' "):
-        make(lines, context="c", options=["1", "2", "3"], answer=2)
-    assert make(CHOICE, context="c", options=["1", "2", "3"], answer=2).answer == 2  # an index, as from C3's files
 
 
 def test_empty_texts_are_read_where_official_files_have_them() -> None:
@@ -108,16 +99,13 @@ def test_empty_texts_are_read_where_official_files_have_them() -> None:
     assert notes == {"rows with an empty text": 2, "questions with an empty option": 1}
 
 
-def test_answers_have_their_place_in_the_context() -> None:
+def test_answers_have_their_place_in_the_context_in_a_list_or_an_object_of_two_lists() -> None:
     notes: Counter[str] = Counter()
     answers = [{"text": "b", "answer_start": 2}, {"text": "c", "answer_start": 1}, {"text": "a", "answer_start": -1}]
     example = make(SPAN, notes, id="q", context="a b c a", question="?", answers=[*answers, "b c"])
     spans = (CharSpan(2, 3), CharSpan(4, 5), CharSpan(0, 1), CharSpan(2, 5))
     assert example == SpanExample("q", "a b c a", "?", tuple(map(Answer, ("b", "c", "a", "b c"), spans)), False, PLACE)
     assert notes["answers at another position than answer_start"] == 2
-
-
-def test_answers_of_hugging_face_are_an_object_of_two_lists() -> None:
     notes: Counter[str] = Counter()
     given = {"text": ["b", "a"], "answer_start": [4, 0]}
     example = make(SPAN, notes, context="a b b", question="?", answers=given)
@@ -129,19 +117,7 @@ def test_answers_of_hugging_face_are_an_object_of_two_lists() -> None:
             make(SPAN, context="a b b", question="?", answers=bad)
 
 
-def test_an_answer_of_unknown_place_is_noted_in_training_if_it_occurs_twice() -> None:
-    def noted(answer: Any, training: bool = True) -> int:
-        notes: Counter[str] = Counter()
-        make(SPAN, notes, training=training, context="aaa b", question="?", answers=[answer])
-        return sum(number for note, number in notes.items() if "more than once" in note)
-
-    assert [noted(answer) for answer in ("aa", {"text": "aa"}, {"text": "aa", "answer_start": -1})] == [1, 1, 1]
-    assert [noted(answer) for answer in ("b", {"text": "aa", "answer_start": 1})] == [0, 0]
-    # Scorers compare texts.
-    assert noted("aa", training=False) == 0
-
-
-def test_a_training_question_needs_one_answer_in_the_context() -> None:
+def test_a_training_question_needs_one_answer_in_the_context_and_is_noted_if_it_has_two() -> None:
     with pytest.raises(RowError, match="the answer 'x' is not in the context"):
         make(SPAN, context="abc", question="?", answers=["x", "y"])
     notes: Counter[str] = Counter()
@@ -151,6 +127,16 @@ def test_a_training_question_needs_one_answer_in_the_context() -> None:
     answers = make(SPAN, notes, training=False, context="abc", question=" ", answers=["x", ""]).answers
     assert answers == (Answer("x", None), Answer("", None))
     assert notes == {"answers that are not in the context": 2, "empty answers": 1, "empty questions": 1}
+
+    def noted(answer: Any, training: bool = True) -> int:
+        notes: Counter[str] = Counter()
+        make(SPAN, notes, training=training, context="aaa b", question="?", answers=[answer])
+        return sum(number for note, number in notes.items() if "more than once" in note)
+
+    assert [noted(answer) for answer in ("aa", {"text": "aa"}, {"text": "aa", "answer_start": -1})] == [1, 1, 1]
+    assert [noted(answer) for answer in ("b", {"text": "aa", "answer_start": 1})] == [0, 0]
+    # Scorers compare texts.
+    assert noted("aa", training=False) == 0
 
 
 def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
@@ -185,23 +171,17 @@ def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> Non
         make(SPAN, **{**row, "answers": [""]})
 
 
-def test_tags_become_iob2_and_entities() -> None:
+def test_tags_become_iob2_and_entities_and_entities_of_a_text_tags() -> None:
     example = make(NER, tokens=["New", "York", "and", "Ann"], tags=["I-LOC", "I-LOC", "O", "I-PER"])
     entities = (Entity("LOC", 0, 2), Entity("PER", 3, 4))
     tokens = ("New", "York", "and", "Ann")
     assert example == TaggingExample("0", tokens, " ", ("B-LOC", "I-LOC", "O", "B-PER"), entities, PLACE)
     assert example.text == "New York and Ann"
     assert [example.text[slice(*span)] for span in example.token_spans()] == list(tokens)
-
-
-def test_chinese_tokens_are_characters() -> None:
     chinese = dataclasses.replace(NER, language="zh")
     example = make(chinese, tokens=["上", "\u3000", "海"], tags=["B-LOC", "O", "O"])
     assert (example.text, example.separator) == ("上\u3000海", "")
     assert make(chinese, labelled=False, tokens=["上"]).tags is None
-
-
-def test_entities_of_a_text_become_tags() -> None:
     notes: Counter[str] = Counter()
     given = [("PER", 3, 4, "d"), ("LOC", 0, 3, "abc"), ("PER", 1, 2, "b"), ("PER", 0, 1, "e")]
     example = make(NER, notes, text="abcde", entities=given)

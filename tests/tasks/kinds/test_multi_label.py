@@ -79,14 +79,11 @@ def test_every_form_of_file_gives_the_same_labels(form: str, tmp_path: Path) -> 
     assert not load(task, tmp_path).report.notes
 
 
-def test_one_column_or_key_is_enough_for_a_single_label(tmp_path: Path) -> None:
+def test_one_column_or_key_is_enough_and_a_label_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     for layout, rows in (("csv", "text,spam\nx,1\nx,0\n"), ("json_lines", '{"text":"x","spam":1}\n' * 2)):
         write(tmp_path / "train", rows)
         task = task_of(tmp_path, f"layout: {layout}\ncolumns: {{text_a: text, labels: [spam]}}\n")
         assert gold_of(task, tmp_path)[0] == ("spam",)
-
-
-def test_a_label_that_is_given_twice_counts_once_and_is_noted(tmp_path: Path) -> None:
     write(tmp_path / "train", "text\tmoods\nx\tsad,sad\nx\tglad\n")
     task = task_of(tmp_path, SEPARATED)
     assert gold_of(task, tmp_path) == [("sad",), ("glad",)]
@@ -130,9 +127,3 @@ def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshol
         assert record["labels"] == [
             label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > threshold
         ]
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.0, float("nan")])
-def test_a_threshold_that_nothing_or_all_exceeds_is_refused(threshold: float) -> None:
-    with pytest.raises(InputError, match=r"^multi_label.threshold: "):
-        MultiLabelSettings(threshold)

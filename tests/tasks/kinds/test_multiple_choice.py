@@ -14,7 +14,7 @@ from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
-from tests.tasks.kinds.tiny import LETTERS, PLACE, TOKENS, tokenizer
+from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
 
 def example(context: str, question: str, options: tuple[str, ...], answer: int | None = 0, **more: object):
@@ -22,11 +22,7 @@ def example(context: str, question: str, options: tuple[str, ...], answer: int |
 
 
 def inputs_of(features: Features) -> list[str]:
-    inputs = features.inputs
-    return [
-        " ".join(TOKENS[i] for i in inputs.tokens[start:stop])
-        for start, stop in itertools.pairwise(inputs.offsets.tolist())
-    ]
+    return [" ".join(tokens_of_input(features, row)) for row in range(len(features.inputs.offsets) - 1)]
 
 
 def encode(examples: list[MultipleChoiceExample], max_seq_len: int = 64, task: str = "race") -> Features:
@@ -34,7 +30,7 @@ def encode(examples: list[MultipleChoiceExample], max_seq_len: int = 64, task: s
     return kind.encode(examples, tokenizer(), training=True)
 
 
-def test_an_option_follows_the_question_or_fills_its_gaps() -> None:
+def test_an_option_follows_the_question_or_fills_its_gaps_or_the_blank_of_the_context() -> None:
     gaps = example("a", "c_ d __.", ("h i", "j", "k"), 2, has_gaps=True)
     features = encode([example("a b", "c d", ("e", "f g"), 1), gaps])
     assert inputs_of(features) == [
@@ -52,9 +48,6 @@ def test_an_option_follows_the_question_or_fills_its_gaps() -> None:
     assert features.unit_rows(np.array([1, 0])).tolist() == [2, 3, 4, 0, 1]
     assert features.lengths.tolist() == [9, 11]
     assert batch["sentence_ids"][0].tolist() == [0] * 3 + [1] * 8
-
-
-def test_an_option_fills_the_blank_of_the_context() -> None:
     features = encode([example("a b ____ c d", "", ("x y", "z"), blank=CharSpan(4, 8))], task="chid")
     assert inputs_of(features) == ["[CLS] a b x y c d [SEP]", "[CLS] a b z c d [SEP]"]
     assert not features.batch(np.array([0]))["sentence_ids"].any()
@@ -132,10 +125,7 @@ def test_the_best_option_wins_and_groups_share_their_options() -> None:
         assert predictions.answers == list(expected.values())
         assert predictions.details[3]["probabilities"] == pytest.approx(np.exp(log_probabilities[3]).tolist())
     assert collisions > 5
-
-
-def test_a_group_larger_than_its_options_keeps_an_answer_for_every_example() -> None:
-    kind = kind_of(TASKS["chid"], KindSettings())
+    # A group larger than its options keeps an answer for every example.
     examples = [example("a", "", ("b", "c"), id=str(i), group="g") for i in range(3)]
     features = kind.encode(examples, tokenizer(), training=False)
     scores = np.array([5, 0, 0, 4, 1, 0], np.float32)[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Losses and heads of the kinds against numpy, with random parameters."""
+"""Batches of every kind have the fields that it names; losses and heads against numpy, with random parameters."""
 
 from __future__ import annotations
 
@@ -15,16 +15,45 @@ from tasks.kinds.catalog import KINDS, kind_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
-from tasks.kinds.span_answers import SpanExample
+from tasks.kinds.span_answers import Answer, SpanExample
+from tasks.kinds.tagging import TaggingExample
+from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
 from tasks.training.network import TaskNetwork, head_class
 from tests.support.further_cases import only
 from tests.support.own_tasks import KNOWN
-from tests.support.static_programs import Arrays, fresh_scope, run
-from tests.tasks.kinds.test_batches import EXAMPLES
+from tests.support.static_programs import Arrays, fresh_program, run
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 HEAD = HeadSettings(dropout=0.0)
+EXAMPLES: dict[str, tuple[str, Any]] = {
+    "classification": ("rte", [SentenceExample("0", "a b", "c", "entailment", PLACE)]),
+    "multi_label": ("moods", [SentenceExample("0", "a b", "c", ("calm", "sad"), PLACE)]),
+    "regression": ("stsb", [SentenceExample("0", "a", "c", 2.5, PLACE)]),
+    "multiple_choice": ("race", [MultipleChoiceExample("high0", "a", "b", ("c", "d", "e"), 1, PLACE)]),
+    "span": ("squad1", [SpanExample("0", "a b", "c", (Answer("b", CharSpan(2, 3)),), False, PLACE)]),
+    "tagging": ("conll2003", [TaggingExample("0", ("a", "b"), " ", ("O", "O"), (), PLACE)]),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_batches_have_the_names_shapes_and_dtypes_of_the_fields(name: str) -> None:
+    task, examples = EXAMPLES[name]
+    kind = kind_of(KNOWN[task], KindSettings())
+    features = kind.encode(examples * 3, tokenizer(), training=True)
+    for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
+        batch = features.batch(samples)
+        fields = {field.name: field for field in (*kind.input_fields, *kind.training_fields)}
+        assert batch.keys() == fields.keys()
+        sizes: dict[str, int] = {}
+        for key, values in batch.items():
+            field = fields[key]
+            assert values.dtype == field.dtype, key
+            assert values.ndim == len(field.shape), key
+            for letter, size in zip(field.shape, values.shape, strict=True):
+                assert sizes.setdefault(letter, size) == size, key
+        if "S" in sizes:
+            assert sizes["S"] == len(samples)
 
 
 def log_softmax(x: np.ndarray) -> np.ndarray:
@@ -43,7 +72,7 @@ def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSetti
     return {term.name: (term.weight, float(values[2 * i]), float(values[2 * i + 1])) for i, term in enumerate(found)}
 
 
-def test_losses_of_uneven_options() -> None:
+def test_losses_of_options_spans_labels_scores_and_tags_are_those_of_numpy() -> None:
     scores = np.random.default_rng(1).standard_normal((5, 1))
     fields = {
         "option_rows": np.array([[0, 1, 2], [3, 4, 0]]),
@@ -59,9 +88,6 @@ def test_losses_of_uneven_options() -> None:
     both = losses_of("multiple_choice", scores, fields, HeadSettings(option_loss_weight=0.5))
     assert both["cross_entropy"][1] == pytest.approx(expected, rel=1e-5)
     assert both["option"] == (0.5, pytest.approx(pooled, rel=1e-5), 5)
-
-
-def test_losses_of_spans_do_not_depend_on_padding() -> None:
     scores = np.random.default_rng(2).standard_normal((2, 6, 2))
     fields = {
         "input_ids": np.zeros((2, 6), np.int64),
@@ -75,9 +101,6 @@ def test_losses_of_spans_do_not_depend_on_padding() -> None:
             expected -= log_softmax(scores[row, :length, column])[fields[name][row]] / 2
     found = losses_of("span", scores.reshape(12, 2), fields)
     assert found == {"cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 2)}
-
-
-def test_losses_of_labels_scores_and_tags() -> None:
     scores = np.random.default_rng(3).standard_normal((3, 4))
     labels = np.array([1, 3, 0])
     expected = -sum(log_softmax(row)[label] for row, label in zip(scores, labels, strict=True))
@@ -185,27 +208,14 @@ def test_the_scores_of_an_input_do_not_depend_on_the_other_inputs_of_the_batch()
         np.testing.assert_allclose(alone, whole[features.unit_rows(np.array([sample]))], atol=1e-5)
 
 
-def test_the_transform_of_a_tied_head_has_its_layer_norm() -> None:
-    from ernie_gram.training.program import open_program
-
-    model = dataclasses.replace(MODEL, out_emb_size=0)
-    kind = kind_of(TASKS["conll2003"], KindSettings())
-    with fresh_scope(), open_program(kind.input_fields) as opened:
-        TaskNetwork(kind, model, True).scores(opened.feeds)
-    names = {parameter.name for parameter in opened.main.global_block().all_parameters()}
-    assert {"mask_lm_trans_layer_norm_scale", "mask_lm_trans_fc.w_0"} <= names
-
-
 def test_output_weights_are_drawn_from_a_normal_that_is_not_truncated() -> None:
     import paddle
 
     from ernie_gram.model.config import ModelConfig
     from tasks.kinds.networks import output_layer
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            output_layer("out", 400, 100, ModelConfig(initializer_range=0.03))
+    with fresh_program() as (executor, _, startup):
+        output_layer("out", 400, 100, ModelConfig(initializer_range=0.03))
         executor.run(startup)
         weights, bias = (np.array(paddle.static.global_scope().find_var(f"out_{part}").get_tensor()) for part in "wb")
     assert weights.shape == (400, 100)

@@ -5,11 +5,19 @@ Predictions are made in batches of one, three and the remaining samples.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import paddle
 import pytest
 
+from ernie_gram.distributed.world import World
+from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.optimization import set_learning_rate
+from ernie_gram.training.program import build_training
+from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
@@ -18,9 +26,11 @@ from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.kinds.tagging import TaggingExample
 from tasks.layouts.rows import CharSpan
 from tasks.metrics.entities import entities_of, to_iob2
+from tasks.training.network import SCORES, TaskNetwork, build_prediction
 from tests.support.further_cases import only
 from tests.support.own_tasks import KNOWN
-from tests.tasks.kinds.tiny import PLACE, overfit
+from tests.support.static_programs import fresh_scope
+from tests.tasks.kinds.tiny import MODEL, PLACE, tokenizer
 
 
 def labelled(labels: Sequence[Any], count: int, texts: str = "a b c d") -> list[SentenceExample]:
@@ -90,6 +100,41 @@ CASES: dict[str, tuple[dict[str, Any], Any, dict[str, Any], str, float]] = {
         100.0,
     ),
 }
+
+
+RATE = 4e-3
+
+
+def overfit(
+    kind: Kind[Any, Any], examples: Sequence[Any], steps: int = 60, has_lm_transform: bool = False
+) -> tuple[Predictions, list[float], list[str]]:
+    """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
+
+    The training ends at a loss below 0.05.
+    """
+    # As processes get them from the check of their launcher.
+    kind, features = pickle.loads(pickle.dumps((kind, kind.encode(examples, tokenizer(), training=True))))
+    network = TaskNetwork(kind, MODEL, has_lm_transform)
+    settings = OptimizerConfig(learning_rate=RATE, warmup_steps=0, weight_decay=0.0)
+    with fresh_scope() as executor:
+        program = build_training(network, settings, World(0, 1, executor.place))
+        prediction = build_prediction(network)
+        paddle.seed(1)
+        executor.run(program.startup)
+        losses = []
+        batch = features.batch(np.arange(len(features)))
+        for _ in range(steps):
+            set_learning_rate(RATE)
+            losses.append(float(program.run(executor, batch)["loss"]))
+            if losses[-1] < 0.05:
+                break
+        features = kind.encode(examples, tokenizer(), training=False)
+        scores = np.full((features.num_units, kind.width), np.nan, np.float32)
+        for samples in np.split(np.arange(len(features)), [1, 4, 7]):
+            if len(samples):
+                scores[features.unit_rows(samples)] = prediction.run(executor, features.batch(samples))[SCORES]
+        assert np.isfinite(scores).all()
+    return kind.decode(scores, features, examples), losses, program.parameters
 
 
 @pytest.mark.parametrize("task", only([each for each in CASES if each != "squad2"], [*CASES]))

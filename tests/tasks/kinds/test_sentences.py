@@ -12,13 +12,9 @@ import pytest
 from reader.errors import InputError
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
+from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings, SpanSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
-
-
-def text_of(words: list[str]) -> str:
-    return " ".join(words)
 
 
 def random_words(rng: random.Random, limit: int) -> list[str]:
@@ -39,7 +35,7 @@ def test_pairs_are_truncated_one_token_at_a_time_from_the_longer_text() -> None:
         pairs = [(random_words(rng, 20), random_words(rng, 20)) for _ in range(200)]
         kind = kind_of(TASKS["rte"], KindSettings(InputSettings(max_seq_len, max_query_len=2)))
         examples = [
-            SentenceExample(str(i), text_of(a), text_of(b), "entailment", PLACE) for i, (a, b) in enumerate(pairs)
+            SentenceExample(str(i), " ".join(a), " ".join(b), "entailment", PLACE) for i, (a, b) in enumerate(pairs)
         ]
         features = kind.encode(examples, tokenizer(), training=True)
         expected = [reference_pair(a, b, max_seq_len) for a, b in pairs]
@@ -77,7 +73,7 @@ def test_a_long_text_is_read_as_the_setting_says(long_text: str) -> None:
     rng = random.Random(2)
     texts = [random_words(rng, 30) for _ in range(60)]
     kind = kind_of(TASKS["sst2"], KindSettings(InputSettings(12, long_text, max_query_len=4)))
-    examples = [SentenceExample(str(i), text_of(text), None, "1", PLACE) for i, text in enumerate(texts)]
+    examples = [SentenceExample(str(i), " ".join(text), None, "1", PLACE) for i, text in enumerate(texts)]
     for training in (True, False):
         features = kind.encode(examples, tokenizer(), training)
         expected = [
@@ -89,7 +85,7 @@ def test_a_long_text_is_read_as_the_setting_says(long_text: str) -> None:
 
 
 def test_head_and_tail_of_510_tokens_are_128_and_382() -> None:
-    text = text_of([LETTERS[i % 26] for i in range(700)])
+    text = " ".join([LETTERS[i % 26] for i in range(700)])
     kind = kind_of(TASKS["imdb"], KindSettings(InputSettings(long_text="head_tail")))
     features = kind.encode([SentenceExample("0", text, None, "pos", PLACE)], tokenizer(), training=True)
     letters = text.split()
@@ -103,6 +99,7 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     kind = kind_of(TASKS["sst2"], settings)
     features = kind.encode(examples, tokenizer(), training=False)
     assert features.example_of.tolist() == [0, 1, 1, 1, 2]
+    assert set(features.batch(np.array([0]))) == {field.name for field in kind.input_fields}
     # One view is certain of label 0, the two others lean towards label 1: the mean of probabilities decides.
     scores = np.array([[0, 1], [9, 0], [0, 0.5], [0, 0.5], [1, 1]], np.float32)
     predictions = kind.decode(scores, features, examples)
@@ -117,12 +114,6 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     assert predictions.for_metric == [7.0, 3.0, -1.0]  # not clipped to 0..5
 
 
-def test_a_split_without_labels_has_no_gold_fields() -> None:
-    kind = kind_of(TASKS["sst2"], KindSettings())
-    features = kind.encode([SentenceExample("0", "a", None, None, PLACE)], tokenizer(), training=False)
-    assert set(features.batch(np.array([0]))) == {field.name for field in kind.input_fields}
-
-
 @pytest.mark.parametrize(
     ("settings", "key", "value"),
     [
@@ -131,6 +122,7 @@ def test_a_split_without_labels_has_no_gold_fields() -> None:
         (InputSettings, "input.max_query_len", 0),
         (SpanSettings, "span.n_best", 0),
         (SpanSettings, "span.null_threshold", float("nan")),
+        *((MultiLabelSettings, "multi_label.threshold", value) for value in (-0.1, 1.0, float("nan"))),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: Any, key: str, value: float) -> None:

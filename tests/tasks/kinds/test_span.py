@@ -195,7 +195,7 @@ def test_the_best_threshold_is_found_on_labelled_questions_only() -> None:
     assert kind.evaluate(predictions)["f1"] == 100.0
 
 
-def test_a_context_without_tokens_has_no_answer() -> None:
+def test_a_context_without_tokens_has_no_answer_and_an_answer_without_is_left_out_of_training() -> None:
     example = SpanExample("0", "\u200b", "q", None, None, PLACE)
     for task in ("squad1", "squad2"):
         kind = span_kind(task)
@@ -203,9 +203,6 @@ def test_a_context_without_tokens_has_no_answer() -> None:
         predictions = kind.decode(np.zeros((1, 2), np.float32), features, [example])
         assert predictions.answers == [""]
         assert predictions.details[0]["n_best"] == []
-
-
-def test_an_answer_without_tokens_is_left_out_of_training() -> None:
     example = SpanExample("0", "a \u200b b", "q", (Answer("\u200b", CharSpan(2, 3)),), False, PLACE)
     features = span_kind("squad1").encode([example], tokenizer(), training=True)
     assert len(features) == 0

@@ -16,6 +16,7 @@ from tasks.metrics.entities import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_examples import NER, make
 from tests.tasks.kinds.test_features import reference_owner, reference_windows
+from tests.tasks.kinds.test_span import pieces
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
 SETTINGS = KindSettings(InputSettings(max_seq_len=10, max_query_len=4, doc_stride=3))
@@ -33,18 +34,13 @@ def random_examples(count: int) -> list[TaggingExample]:
     return examples
 
 
-def pieces(word: str) -> list[str]:
-    """Return the tokens of a word in the tiny vocabulary."""
-    return [word[0], *(f"##{letter}" for letter in word[1:])]
-
-
 def test_every_word_is_predicted_once_in_the_window_with_most_context() -> None:
     examples = random_examples(60)
     kind = kind_of(TASKS["conll2003"], SETTINGS)
     features = kind.encode(examples, tokenizer(), training=True)
     expected = []
     for index, example in enumerate(examples):
-        tokens = [piece for word in example.tokens for piece in pieces(word)]
+        tokens = [token for token, _ in pieces(" ".join(example.tokens))]
         firsts = [position for position, token in enumerate(tokens) if not token.startswith("##")]
         windows = reference_windows(len(tokens), 8, 3)
         owners = [reference_owner(position, windows) for position in firsts]

@@ -95,9 +95,7 @@ class OrdinalHead(KindHead):
         return [mean_term("steps", each_SG.sum(1))]
 
 
-def test_it_is_trained_and_predicts_a_submission_and_own_texts(
-    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_trained_and_predicts(tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, Ordinal.name, Ordinal)
     monkeypatch.setitem(own_tasks.KINDS, Ordinal.name, ("accuracy", {"text_a": "a b c", "grade": 3}))
     monkeypatch.setitem(own_tasks.OTHER, "grade", 1)
@@ -106,8 +104,7 @@ def test_it_is_trained_and_predicts_a_submission_and_own_texts(
     # Without its letters, the other text has another grade.
     for path in task.parent.glob("*.jsonl"):
         path.write_text(path.read_text().replace('"a b c", "grade": 1', '"d a e", "grade": 1'))
-    done = finetune(tiny_task, run, f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=16")
-    assert done.returncode == 0, done.stderr
+    finetune(tiny_task, run, f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=16").ok()
     assert json.loads((run / "result.json").read_text())["score"] == 1
     answers = [line.split("\t")[1] for line in (run / "predictions_dev.tsv").read_text().splitlines()[1:]]
     assert answers == ["3", "1"] * 3

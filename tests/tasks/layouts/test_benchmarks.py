@@ -1,4 +1,4 @@
-"""SQuAD's JSON, RACE's articles; CLUENER, CLUEWSC2020, C3 and ChID."""
+"""SQuAD's JSON, RACE's articles; CLUENER, CLUEWSC2020, C3 and ChID; one folder for each class (IMDb)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
+from tasks.layouts import benchmarks
 from tasks.layouts.benchmarks import BLANK, C3, Chid, Cluener, CluewscMarked, DuReaderDocuments, Race, Squad
 from tasks.layouts.rows import BadRow, OmittedRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
@@ -20,30 +21,36 @@ def squad(*questions: Any) -> dict[str, Any]:
     return {"data": [{"title": "t", "paragraphs": [{"context": "x", "qas": []}]}, {"paragraphs": [paragraph]}]}
 
 
-def test_a_row_is_a_question_with_the_context_of_its_paragraph(tmp_path: Path) -> None:
+def test_a_row_is_a_question_with_the_context_of_its_paragraph_in_all_forms_of_squad(tmp_path: Path) -> None:
     path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}))
     [row] = read(Squad(), path)
     assert row.values == {"id": "q", "question": "?", "context": "a b c", "answers": [ANSWER]}
     assert str(row.place) == f"{path}, data[1].paragraphs[0].qas[0] (id q)"
-
-
-def test_version_2_has_questions_without_answers(tmp_path: Path) -> None:
     plausible = {"id": "q", "question": "?", "is_impossible": True, "plausible_answers": [ANSWER]}
     empty = {"id": "r", "question": "?", "is_impossible": True, "answers": []}
     path = write_json(tmp_path / "t.json", squad(plausible, empty))
     assert [(row["answers"], row["is_impossible"]) for row in values(Squad(), path)] == [([], True), ([], True)]
-
-
-def test_gold_values_are_not_read_without_labels(tmp_path: Path) -> None:
     path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}, {"id": "r"}))
     question, bad = read(Squad(), path, labelled=False)
     assert "answers" not in question.values
     assert bad.reason == "no 'question'"
     # A user's own questions need no IDs.
     assert values(Squad(), write_json(tmp_path / "own.json", squad({"question": "?"})), labelled=False)
+    questions = [
+        {"query_text": "?", "query_id": "T_Q0", "answers": ["b", "b"]},
+        {"query_text": "?", "query_id": "T_Q1"},
+    ]
+    paragraph = {"context_id": "T", "context_text": "a b", "title": "t", "qas": questions}
+    row, *bad = read(Squad(), write_json(tmp_path / "t.json", [paragraph, {"context_text": "a"}]))
+    assert row.values == {"id": "T_Q0", "question": "?", "context": "a b", "answers": ["b", "b"]}
+    assert row.place.part == "[0].qas[0] (id T_Q0)"
+    assert [(row.place.part, row.reason) for row in bad] == [
+        ("[0].qas[1] (id T_Q1)", "no 'answers'"),
+        ("[1]", "no list 'qas'"),
+    ]
 
 
-def test_what_has_no_id_question_answers_paragraphs_or_questions_is_a_bad_row(tmp_path: Path) -> None:
+def test_what_has_no_id_question_answers_paragraphs_or_questions_is_bad_and_other_json_refused(tmp_path: Path) -> None:
     question = {"id": "q", "question": "?", "answers": [ANSWER]}
     questions = [{"question": "?"}, {"id": "q", "question": "?"}, "text", question]
     paragraphs = [{"context": "x"}, "x", {"context": "x", "qas": questions}]
@@ -59,27 +66,9 @@ def test_what_has_no_id_question_answers_paragraphs_or_questions_is_a_bad_row(tm
         ("data[2].paragraphs[2].qas[1] (id q)", "no 'answers"),
         ("data[2].paragraphs[2].qas[2]", "expected an"),
     ]
-
-
-def test_cmrcs_own_form_is_read(tmp_path: Path) -> None:
-    questions = [
-        {"query_text": "?", "query_id": "T_Q0", "answers": ["b", "b"]},
-        {"query_text": "?", "query_id": "T_Q1"},
-    ]
-    paragraph = {"context_id": "T", "context_text": "a b", "title": "t", "qas": questions}
-    row, *bad = read(Squad(), write_json(tmp_path / "t.json", [paragraph, {"context_text": "a"}]))
-    assert row.values == {"id": "T_Q0", "question": "?", "context": "a b", "answers": ["b", "b"]}
-    assert row.place.part == "[0].qas[0] (id T_Q0)"
-    assert [(row.place.part, row.reason) for row in bad] == [
-        ("[0].qas[1] (id T_Q1)", "no 'answers'"),
-        ("[1]", "no list 'qas'"),
-    ]
-
-
-@pytest.mark.parametrize("value", [[], {}, {"data": {}}])
-def test_other_json_is_refused(tmp_path: Path, value: Any) -> None:
-    with pytest.raises(InputError, match=r"t\.json: no list 'data'"):
-        read(Squad(), write_json(tmp_path / "t.json", value))
+    for value in ([], {}, {"data": {}}):
+        with pytest.raises(InputError, match=r"t\.json: no list 'data'"):
+            read(Squad(), write_json(tmp_path / "t.json", value))
     with pytest.raises(InputError, match=r"c\.json:2: not JSON"):
         read(Squad(), write(tmp_path / "c.json", '{"data":\n[{"paragraphs": [{'))
 
@@ -175,30 +164,19 @@ QUESTION = {"question": "什么?", "choice": ["一", "二"], "answer": "二"}
 DOCUMENT = [["男：甲", "女：乙"], [QUESTION, QUESTION], "10-74"]
 
 
-def test_a_row_is_a_question_and_ids_differ_between_files(tmp_path: Path) -> None:
+def test_a_row_is_a_question_ids_differ_between_files_and_other_documents_are_bad_rows(tmp_path: Path) -> None:
     paths = [write_json(tmp_path / f"c3-{part}-dev.json", [DOCUMENT]) for part in "dm"]
     rows = values(C3(), *paths)
     # The answer is a text in the file, and an index in the row: a text such as "1" is no number of an option.
     question = {"context": "男：甲\n女：乙", "question": "什么?", "options": ["一", "二"], "answer": 1}
     assert rows[0] == {"id": "c3-d-dev/10-74-0", **question}
     assert len({row["id"] for row in rows}) == 4
-
-
-@pytest.mark.parametrize(
-    ("document", "place", "reason"),
-    [
-        ([["x"], []], "document 1", ""),
-        (["x", [QUESTION], "1"], "document 1", ""),
-        ([[1], [QUESTION], "1"], "document 1", ""),
-        ({}, "document 1", ""),
-        ([["x"], [{"question": "?", "choice": []}], "1"], "question 1", "no 'answer'"),
-    ],
-)
-def test_other_documents_are_bad_rows(tmp_path: Path, document: Any, place: str, reason: str) -> None:
-    [bad] = read(C3(), write_json(tmp_path / "t.json", [document]))
-    assert isinstance(bad, BadRow)
-    assert str(bad.place).endswith(place)
-    assert reason in bad.reason
+    others = [[["x"], []], ["x", [QUESTION], "1"], [[1], [QUESTION], "1"], {}]
+    unanswered = [["x"], [{"question": "?", "choice": []}], "1"]
+    *bad, last = read(C3(), write_json(tmp_path / "t.json", [*others, unanswered]))
+    assert [str(row.place).rpartition(" ")[2] for row in bad if isinstance(row, BadRow)] == ["1", "2", "3", "4"]
+    assert isinstance(last, BadRow)
+    assert (str(last.place).endswith("question 1"), "no 'answer'" in last.reason) == (True, True)
     with pytest.raises(InputError, match="expected a list"):
         read(C3(), write_json(tmp_path / "t.json", {}))
 
@@ -207,7 +185,7 @@ CANDIDATES = [f"成语{number}" for number in range(10)]
 LINE = {"content": ["甲#idiom1#乙#idiom2#丙", "#idiom3#"], "candidates": CANDIDATES}
 
 
-def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> None:
+def test_each_blank_of_each_passage_is_a_row_of_one_group_and_has_an_answer(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "dev.json", LINE, {"content": ["#idiom4#"], "candidates": CANDIDATES[:7]})
     answers = write_json(tmp_path / "a.json", {f"#idiom{number}#": number for number in range(1, 5)})
     other = write_lines(tmp_path / "other.json", {"content": ["#idiom5#"], "candidates": CANDIDATES})
@@ -225,9 +203,6 @@ def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> Non
         assert row["context"][slice(*row["blank"])] == BLANK
         assert "idiom" not in row["context"]
     assert [len(row["options"]) for row in rows] == [10, 10, 10, 7]
-
-
-def test_answers_and_blanks_must_belong_together(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "dev.json", LINE, {"content": ["x"], "candidates": CANDIDATES}, {"content": "x"})
     answers = write_json(tmp_path / "a.json", {"#idiom1#": 0, "#idiom2#": 0, "#idiom9#": 0})
     one, two, *bad = read(Chid(), path, answers)
@@ -253,7 +228,7 @@ def dureader(**fields: Any) -> dict[str, Any]:
     return {"question_id": 7, "question": "?", "documents": documents, **fields}
 
 
-def test_dureaders_answer_is_a_span_of_one_document(tmp_path: Path) -> None:
+def test_dureaders_answer_is_a_span_of_one_document_and_questions_without_are_omitted(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.json", dureader(answer_docs=[1], answer_spans=[[1, 2]]))
     [row] = values(DuReaderDocuments(), path)
     assert row["context"] == "上海迪士尼可以带"
@@ -262,11 +237,43 @@ def test_dureaders_answer_is_a_span_of_one_document(tmp_path: Path) -> None:
     assert row["context"][answer["answer_start"] :].startswith(answer["text"])
     [test_row] = values(DuReaderDocuments(), path, labelled=False)
     assert test_row == {"id": "7", "question": "?", "context": "firstone"}
-
-
-def test_dureaders_questions_without_span_are_omitted_and_broken_ones_bad(tmp_path: Path) -> None:
     answers = [([], []), ([1], [[1, 4]]), ([9], [[1, 4]])]
     lines = [dureader(answer_docs=docs, answer_spans=spans) for docs, spans in answers]
     omitted, *bad = read(DuReaderDocuments(), write_lines(tmp_path / "t.json", *lines, {"question_id": 1}))
     assert isinstance(omitted, OmittedRow)
     assert [isinstance(row, BadRow) for row in bad] == [True] * 3
+
+
+IMDB = benchmarks.TextFolders(("neg", "pos"), clean="br_to_space")
+
+
+def test_the_folder_is_the_label_and_texts_of_several_folders_have_different_ids(tmp_path: Path) -> None:
+    write(tmp_path / "pos" / "0_9.txt", "good<br /><br/>film<BR>too")
+    write(tmp_path / "neg" / "0_2.txt", "bad")
+    write(tmp_path / "unsup" / "0_0.txt", "not read")
+    write(tmp_path / "pos" / "urls.html", "not read")
+    assert values(IMDB, tmp_path) == [
+        {"id": "neg/0_2", "text_a": "bad", "label": "neg"},
+        {"id": "pos/0_9", "text_a": "good  film too", "label": "pos"},
+    ]
+    for folder in ("a", "b"):
+        for label in ("neg", "pos"):
+            write(tmp_path / folder / label / "1.txt", "x")
+    folders = tmp_path / "a", tmp_path / "b"
+    assert [row["id"] for row in values(IMDB, *folders)] == ["0/neg/1", "0/pos/1", "1/neg/1", "1/pos/1"]
+    folders = tmp_path / "a" / "neg", tmp_path / "b" / "neg"
+    assert [row["id"] for row in values(IMDB, *folders, labelled=False)] == ["0/1", "1/1"]
+
+
+def test_a_missing_or_empty_class_is_refused_and_a_file_that_is_not_utf8_a_bad_row(tmp_path: Path) -> None:
+    write(tmp_path / "neg" / "1.txt", b"x\n\xff")
+    with pytest.raises(InputError, match="no folder 'pos'"):
+        read(IMDB, tmp_path)
+    (tmp_path / "pos").mkdir()
+    with pytest.raises(InputError, match=r"pos: no files \*\.txt"):
+        read(IMDB, tmp_path)
+    write(tmp_path / "pos" / "1.txt", "x")
+    bad, good = read(IMDB, tmp_path)
+    assert isinstance(bad, BadRow)
+    assert str(bad.place) == f"{tmp_path / 'neg' / '1.txt'}:2"
+    assert isinstance(good, Row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ def test_lines_have_their_number_and_text(content: bytes, lines: list[str], tmp_
     assert read_text(path) == content.decode("utf-8-sig")
 
 
-def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
+def test_other_encodings_and_broken_json_are_refused_with_the_line(tmp_path: Path) -> None:
     path = write(tmp_path / "t", "好\n".encode() + "好\n".encode("gb18030") + b"x")
     (_, first), (place, second), (_, third) = read_lines(path)
     assert (first, third) == ("好", "x")
@@ -39,23 +38,14 @@ def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
         read_text(path)
     with pytest.raises(InputError, match=r"missing: cannot be read"):
         list(read_lines(tmp_path / "missing"))
-
-
-@pytest.mark.parametrize("read", [read_text, lambda path: list(read_lines(path))])
-def test_utf16_is_named_as_such(read: Callable[[Path], object], tmp_path: Path) -> None:
     path = write(tmp_path / "t", "review\tstars\n".encode("utf-16"))
-    with pytest.raises(InputError, match=rf"^{path}: looks like UTF-16"):
-        read(path)
-
-
-def test_broken_json_is_named_with_its_line(tmp_path: Path) -> None:
+    for read_all in (read_text, lambda path: list(read_lines(path))):
+        with pytest.raises(InputError, match=rf"^{path}: looks like UTF-16"):
+            read_all(path)
     with pytest.raises(InputError, match=r"t\.json:3: not JSON: .* at column \d"):
         read_json(write(tmp_path / "t.json", '{"a":\n 1,\n b}'))
     with pytest.raises(InputError, match=r"deep\.json: not JSON"):
         read_json(write(tmp_path / "deep.json", "[" * 100_000))
-
-
-def test_json_lines_without_an_object_are_bad_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "t", '{"a": 1}\n{"a": \n[1]\n\n{"a": 2}\n')
     records = [record for _, record in json_objects(path)]
     bad = [record for record in records if isinstance(record, BadRow)]

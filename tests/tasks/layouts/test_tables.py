@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.rows import BadRow, Layout, OmittedRow, Row, br_to_space, repair_entities
+from tasks.layouts.rows import BadRow, Layout, OmittedRow, Row, repair_entities
 from tasks.layouts.tables import Conll, Csv, Tsv
 from tests.support.task_files import read, values, write
 
@@ -101,23 +101,18 @@ TEXT = {"text_a": "text", "label": "label"}
         ),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused(
-    layout: Layout, content: str | bytes, message: str, tmp_path: Path
-) -> None:
+def test_a_file_that_is_unfit_is_refused(layout: Layout, content: str | bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         read(layout, write(tmp_path / "t", content))
 
 
-def test_rows_with_too_few_or_too_many_fields_or_other_bytes_are_bad(tmp_path: Path) -> None:
+def test_broken_rows_are_bad_those_of_other_languages_omitted_and_the_next_ones_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "t", b"a\tb\tlabel\nx\ty\n\nx\ty\t1\nx\ty\tz\t1\n\xff\ty\t1\n")
     few, blank, good, many, no_utf8 = read(Tsv(PAIR), path)
     assert isinstance(good, Row)
     assert [bad.place.line for bad in (few, blank, many, no_utf8) if isinstance(bad, BadRow)] == [2, 3, 5, 6]
     omitted, *_ = read(Tsv(PAIR, omit_short_rows=True), path)
     assert isinstance(omitted, OmittedRow)
-
-
-def test_rows_of_other_languages_are_omitted(tmp_path: Path) -> None:
     path = write(tmp_path / "t", "language\ta\tlabel\nen\tx\t1\nzh\ty\t0\n")
     by_name = Tsv({"text_a": "a", "label": "label"}, where={"language": "zh"})
     by_number = Tsv({"text_a": 2, "label": 3}, header="no", where={1: "zh"})
@@ -125,9 +120,6 @@ def test_rows_of_other_languages_are_omitted(tmp_path: Path) -> None:
         *english, chinese = read(layout, path)
         assert all(isinstance(row, OmittedRow) for row in english)
         assert chinese.values == {"text_a": "y", "label": "0"}
-
-
-def test_broken_rows_are_bad_and_the_next_ones_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "t", '"1","a"x","b"\n"2","c"\n\n"4","d","e\nf"\n"5","g","h"\n"6","c","d')
     found = [(isinstance(row, BadRow), row.place.line) for row in read(AG_NEWS, path)]
     assert found == [(True, 1), (True, 2), (True, 3), (False, 4), (False, 6), (True, 7)]
@@ -147,10 +139,6 @@ def test_broken_entities_are_repaired(text: str, repaired: str) -> None:
     assert repair_entities(text) == repaired
 
 
-def test_html_line_breaks_become_spaces() -> None:
-    assert br_to_space("a<br /><br/>b<BR>c") == "a  b c"
-
-
 TEXT = """-DOCSTART- -X- O O
 
 EU NNP I-NP I-ORG
@@ -162,7 +150,7 @@ Peter NNP I-NP I-PER
 Blackburn NNP I-NP I-PER"""
 
 
-def test_blank_lines_end_sentences_and_document_marks_are_none(tmp_path: Path) -> None:
+def test_blank_lines_end_sentences_in_any_columns_and_document_marks_are_none(tmp_path: Path) -> None:
     path = write(tmp_path / "t", TEXT)
     rows = read(Conll(), path)
     assert [row.values for row in rows if isinstance(row, Row)] == [
@@ -170,9 +158,6 @@ def test_blank_lines_end_sentences_and_document_marks_are_none(tmp_path: Path) -
         {"tokens": ["Peter", "Blackburn"], "tags": ["I-PER", "I-PER"]},
     ]
     assert [row.place.line for row in rows] == [3, 8]
-
-
-def test_other_columns_tabs_and_several_blank_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "t", "1\tEU\tB-ORG\t_\r\n \t\r\n\r\n2\t\u3000\tO\t_\r\n")
     layout = Conll(token_column=2, tag_column=3)
     assert values(layout, path) == [{"tokens": ["EU"], "tags": ["B-ORG"]}, {"tokens": ["\u3000"], "tags": ["O"]}]

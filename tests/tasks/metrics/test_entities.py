@@ -75,7 +75,7 @@ def test_all_rows_of_a_file_have_the_form_of_the_first_with_entities() -> None:
         reader.read(["PER-B", "I-PER"])
 
 
-def test_entities_and_tags_are_converted_into_each_other() -> None:
+def test_entities_and_tags_are_converted_into_each_other_the_longest_of_overlapping_ones() -> None:
     draw = random.Random(3)
     for _ in range(300):
         entities, start = [], 0
@@ -87,15 +87,9 @@ def test_entities_and_tags_are_converted_into_each_other() -> None:
         tags = tags_of(entities, start + 2)
         assert entities_of(tags) == tuple(entities)
         assert len(tags) == start + 2
-
-
-def test_the_longest_of_overlapping_entities_is_tagged() -> None:
     inner, outer, crossing = Entity("company", 2, 4), Entity("book", 1, 6), Entity("name", 5, 7)
     assert entities_of(tags_of([inner, outer, crossing], 8)) == (outer,)
     assert entities_of(tags_of([Entity("a", 0, 2), Entity("b", 1, 3)], 3)) == (Entity("a", 0, 2),)
-
-
-def test_the_tag_set_has_upstreams_order() -> None:
     assert tag_set(["PER", "ORG"]) == ("B-PER", "I-PER", "B-ORG", "I-ORG", "O")
 
 
@@ -140,6 +134,10 @@ def test_conlleval_counts_entities_with_the_right_type_and_ends() -> None:
     expected |= {"ORG_precision": 0, "ORG_recall": 0, "ORG_f1": 0, "ORG_found": 1}
     expected |= {"PER_precision": 100, "PER_recall": 100, "PER_f1": 100, "PER_found": 1}
     assert scores == pytest.approx(expected)
+    assert conlleval([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])["gold_entities"] == 2
+    scores = conlleval([["O", "O"]], [["O", "O"]])
+    assert (scores["precision"], scores["recall"], scores["f1"], scores["token_accuracy"]) == (0, 0, 0, 100)
+    assert conlleval([[]], [[]])["token_accuracy"] == 0
 
 
 @pytest.mark.parametrize(
@@ -160,16 +158,6 @@ def test_tags_of_one_scheme_are_compared_as_they_are(gold: str, predicted: str, 
     assert conlleval([gold.split()], [predicted.split()])["token_accuracy"] == pytest.approx(accuracy)
 
 
-def test_an_entity_does_not_cross_the_end_of_a_sentence() -> None:
-    assert conlleval([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])["gold_entities"] == 2
-
-
-def test_conlleval_without_entities_gives_0() -> None:
-    scores = conlleval([["O", "O"]], [["O", "O"]])
-    assert (scores["precision"], scores["recall"], scores["f1"], scores["token_accuracy"]) == (0, 0, 0, 100)
-    assert conlleval([[]], [[]])["token_accuracy"] == 0
-
-
 def test_cluener_averages_the_types_by_surface_and_also_counts_spans() -> None:
     gold = [
         {"name": {"李明": [[0, 1], [5, 6]]}, "address": {"北京": [[3, 4]]}},
@@ -185,8 +173,5 @@ def test_cluener_averages_the_types_by_surface_and_also_counts_spans() -> None:
     expected |= {"name_f1": 4 / 5, "address_f1": 0, "game_f1": 0}
     assert scores == pytest.approx(expected)
     assert cluener([{}], [{}])["f1"] == cluener(gold, [{}, {}])["f1"] == 0
-
-
-def test_a_type_called_span_does_not_replace_the_score_of_all_spans() -> None:
     scores = cluener([{"span": {"a": [[0, 0]]}, "name": {"b": [[2, 2]]}}], [{"span": {"a": [[0, 0]]}}])
     assert (scores["f1"], scores["span_f1"]) == (1 / 2, pytest.approx(2 / 3))

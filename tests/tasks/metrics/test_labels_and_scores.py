@@ -28,7 +28,7 @@ GOLD = ["1", "1", "1", "0", "0", "0", "0", "0"]
 PREDICTIONS = ["1", "1", "0", "1", "0", "0", "0", "0"]
 
 
-def test_figures_of_a_binary_task_follow_from_its_table() -> None:
+def test_figures_of_a_binary_task_follow_from_its_table_without_warnings_if_predictions_are_constant() -> None:
     assert accuracy(GOLD, PREDICTIONS) == {"accuracy": 6 / 8}
     expected = {"accuracy": 6 / 8, "f1": 2 / 3, "average": (6 / 8 + 2 / 3) / 2}
     assert accuracy_f1(GOLD, PREDICTIONS) == pytest.approx(expected)
@@ -36,9 +36,6 @@ def test_figures_of_a_binary_task_follow_from_its_table() -> None:
     assert macro_f1(["a", "a"], ["a", "b"])["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)  # b is only predicted
     correlation = (2 * 4 - 1 * 1) / math.sqrt(3 * 3 * 5 * 5)
     assert matthews(GOLD, PREDICTIONS) == pytest.approx({"matthews": correlation, "accuracy": 6 / 8})
-
-
-def test_constant_predictions_give_the_official_figures_without_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert matthews([*"101"], [*"111"])["matthews"] == 0
@@ -48,9 +45,15 @@ def test_constant_predictions_give_the_official_figures_without_warnings() -> No
         assert accuracy_f1([*"101"], [*"111"])["f1"] == pytest.approx(0.8)
 
 
-def test_accuracy_by_id_counts_missing_answers_as_wrong_and_ignores_unknown_ones() -> None:
+def test_accuracy_by_id_counts_missing_answers_as_wrong_and_that_of_race_is_per_school_too() -> None:
     scores = accuracy_by_id({"a": 0, "b": 1, "c": 2}, {"a": 0, "b": 2, "unknown": 1})
     assert scores == pytest.approx({"accuracy": 1 / 3, "total": 3, "skipped": 1})
+    gold = {"high/1-0": "A", "high/1-1": "B", "high2.txt/0": "C", "middle/1-0": "D"}
+    scores = race(gold, {"high/1-0": "A", "high/1-1": "C", "middle/1-0": "D"})
+    assert scores == pytest.approx({"accuracy": 2 / 4, "high": 1 / 3, "middle": 1, "total": 4, "skipped": 1})
+    assert "high" not in race({"middle/1-0": "D"}, {})
+    with pytest.raises(InputError, match="'junior/1-0'"):
+        race({"junior/1-0": "A"}, {})
 
 
 @pytest.mark.parametrize("labels", ["ab", "abcde"])
@@ -83,37 +86,18 @@ def test_scores_of_label_sets_without_labels_and_with_a_label_called_micro() -> 
     assert (scores["micro_f1"], scores["macro_f1"]) == (pytest.approx(2 / 3), 0.5)
 
 
-def test_race_gives_accuracy_over_all_questions_and_per_school() -> None:
-    gold = {"high/1-0": "A", "high/1-1": "B", "high2.txt/0": "C", "middle/1-0": "D"}
-    scores = race(gold, {"high/1-0": "A", "high/1-1": "C", "middle/1-0": "D"})
-    assert scores == pytest.approx({"accuracy": 2 / 4, "high": 1 / 3, "middle": 1, "total": 4, "skipped": 1})
-    assert "high" not in race({"middle/1-0": "D"}, {})
-    with pytest.raises(InputError, match="'junior/1-0'"):
-        race({"junior/1-0": "A"}, {})
-
-
-def test_correlations_are_those_of_values_and_of_ranks() -> None:
+def test_correlations_are_those_of_values_and_of_ranks_or_0_and_errors_are_squared() -> None:
     scores = correlation([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 8.0])
     expected = {"pearson": 12 / math.sqrt(5 * 48), "spearman": 3 / math.sqrt(5 * 3)}
     assert scores == pytest.approx(expected | {"average": sum(expected.values()) / 2})
-
-
-@pytest.mark.parametrize(
-    ("gold", "predictions"), [([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]), ([2.5, 2.5], [1.0, 3.0]), ([1.0], [1.0])]
-)
-def test_an_undefined_correlation_is_0(gold: list[float], predictions: list[float]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert correlation(gold, predictions) == {"pearson": 0, "spearman": 0, "average": 0}
-
-
-def test_mean_squared_error_is_the_mean_of_the_squares() -> None:
+        for gold, predictions in (([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]), ([2.5, 2.5], [1.0, 3.0]), ([1.0], [1.0])):
+            assert correlation(gold, predictions) == {"pearson": 0, "spearman": 0, "average": 0}
     assert mean_squared_error([1, 2, 3], [1, 4, 0]) == {"mean_squared_error": pytest.approx((0 + 4 + 9) / 3)}
 
 
-def test_the_correlation_of_nearly_equal_predictions_is_scipys_with_one_warning(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_correlation_of_nearly_equal_predictions_gives_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     gold, noise = np.random.default_rng(0).uniform(0, 5, 200), np.random.default_rng(1).normal(0, 1e-15, 200)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

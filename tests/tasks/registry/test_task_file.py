@@ -35,7 +35,7 @@ def edited(old: str, new: str) -> str:
     return REVIEWS.replace(old, new)
 
 
-def test_a_short_file_makes_a_row_like_those_of_the_registry(tmp_path: Path) -> None:
+def test_a_short_file_makes_a_row_like_those_of_the_registry_and_every_setting_reaches_it(tmp_path: Path) -> None:
     assert task_of(tmp_path, REVIEWS) == Task(
         name="reviews",
         title="reviews",
@@ -49,13 +49,7 @@ def test_a_short_file_makes_a_row_like_those_of_the_registry(tmp_path: Path) -> 
             "test": Split((Source(("test.tsv",)),), labelled=False),
         },
     )
-
-
-def test_its_labels_may_be_texts_or_numbers(tmp_path: Path) -> None:
     assert task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n").labels == ("2", "10", "3")
-
-
-def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
     tagging = "kind: tagging\nlanguage: zh\nlayout: conll\nfiles: {train: t, dev: d}\nmetric: conlleval\n"
     text = tagging + "name: mine\ntitle: My task\ntoken_column: 2\ntag_column: -2\nlabels: [PER]\n"
     task = task_of(tmp_path, text)
@@ -63,35 +57,23 @@ def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
     task = task_of(tmp_path, REVIEWS + "label_aliases: {bad: '1'}\nomitted_labels: ['-']\nempty_texts: true\n")
     assert (task.label_aliases, task.omitted_labels, task.empty_texts) == ({"bad": "1"}, ("-",), True)
     assert task_of(tmp_path, REVIEWS + "label_aliases: [bad, good]\n").label_aliases == {"0": "bad", "1": "good"}
-
-
-def test_options_of_tsv_are_read_with_their_types(tmp_path: Path) -> None:
     text = edited("columns: {text_a: review, label: stars}", "columns: {text_a: [1, 2], label: 3}\nheader: no")
-    layout = task_of(
-        tmp_path,
-        text
-        + "names: [a, b, c]\nlist_separator: '|'\nwhere: {c: 1, 3: zh}\nclean: br_to_space\nomit_short_rows: yes\n",
-    ).layout
-    assert layout == Tsv(
-        {"text_a": (1, 2), "label": 3}, "no", ("a", "b", "c"), "|", {"c": "1", 3: "zh"}, True, "br_to_space"
-    )
-    assert task_of(tmp_path, text.replace("header: no", "header: auto")).layout == Tsv(
-        {"text_a": (1, 2), "label": 3}, "auto"
-    )
+    more = "names: [a, b, c]\nlist_separator: '|'\nwhere: {c: 1, 3: zh}\nclean: br_to_space\nomit_short_rows: yes\n"
+    columns = {"text_a": (1, 2), "label": 3}
+    expected = Tsv(columns, "no", ("a", "b", "c"), "|", {"c": "1", 3: "zh"}, True, "br_to_space")
+    assert task_of(tmp_path, text + more).layout == expected
+    assert task_of(tmp_path, text.replace("header: no", "header: auto")).layout == Tsv(columns, "auto")
 
 
-def test_questions_without_answer_need_the_metric_for_them() -> None:
-    with pytest.raises(InputError, match="metric: squad_v1"):
-        checked(replace(TASKS["squad2"], metric="squad_v1"))
-
-
-def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
+def test_a_command_takes_a_name_or_a_file_and_questions_without_answer_need_their_metric(tmp_path: Path) -> None:
     assert find_task("mrpc") is TASKS["mrpc"]
     assert find_task(str(write(tmp_path / "mine.yml", REVIEWS))).name == "mine"
     with pytest.raises(InputError, match="'colla'; did you mean cola"):
         find_task("colla")
     with pytest.raises(InputError, match=r"missing.yaml: "):
         find_task(str(tmp_path / "missing.yaml"))
+    with pytest.raises(InputError, match="metric: squad_v1"):
+        checked(replace(TASKS["squad2"], metric="squad_v1"))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from tasks.sweeps.plan import BENCHMARKS, read_benchmark
 from tests.support.task_files import write
 
 
-def test_the_benchmarks_of_the_project_have_tasks_and_scores_of_the_registry() -> None:
+def test_the_benchmarks_of_the_project_have_tasks_and_scores_of_the_registry_and_others_are_refused(
+    tmp_path: Path,
+) -> None:
     languages = {}
     for path in BENCHMARKS.glob("*.yaml"):
         found = read_benchmark(path.stem)
@@ -27,9 +29,6 @@ def test_the_benchmarks_of_the_project_have_tasks_and_scores_of_the_registry() -
                 assert {type(score) for score in scores.values()} <= {int, float}
     assert languages == {"english": {"en"}, "chinese": {"zh"}, "clue": {"zh"}}
     assert read_benchmark("mrpc") is None
-
-
-def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
     for text, message in (
         ("tasks: 5", "tasks: "),
         ("tasks: [[mrpc]]", "tasks: "),

@@ -35,7 +35,7 @@ def planned(task: str, folder: Path, grid: Grid, *overrides: str) -> list[Planne
     return list(plan_finetunings(task, (folder / "model", {}, {}), "data", folder / "out", grid, 1, overrides))
 
 
-def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path) -> None:
+def test_the_grid_of_a_task_of_ones_own_has_its_name_and_values_may_be_null(tmp_path: Path) -> None:
     stars = write(tmp_path / "conf" / "stars.yaml", TASK)
     named = write(tmp_path / "file.yaml", f"name: reviews\n{TASK}")
     grid = str(write(tmp_path / "grid.yaml", "stars: {optimizer.epochs: [2, 3]}\nreviews: {optimizer.epochs: [4]}\n"))
@@ -46,12 +46,13 @@ def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path)
         path = write(tmp_path / "wrong.yaml", f"{wrong}\n")
         with pytest.raises(InputError, match=rf"^{path}: .*star"):
             read_grid(str(path), str(star))
-
-
-def test_a_value_may_be_null(tmp_path: Path) -> None:
     grid = str(write(tmp_path / "grid.yaml", "mrpc: {dropout.hidden: [null, 0.2]}\n"))
     runs = planned("mrpc", tmp_path, read_grid(grid, "mrpc"))
     assert [run.config.dropout.hidden for run in runs] == [None, 0.2]
+    own = write(tmp_path / "own.yaml", "task: mrpc\noptimizer: {batch_size: 5}\n")
+    [run] = planned(str(own), tmp_path, {"optimizer.learning_rate": [0.001]})
+    assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
+    assert read_grid("paper", str(own)) == read_grid("paper", "mrpc")
 
 
 # ernie-gram/task_conf of the branch repro of PaddlePaddle/ERNIE: learning rates, epochs, weight decay, sequence length.
@@ -119,34 +120,21 @@ def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
     assert [len(values) for values in read_grid("paper", "cola").values()] == [2, 3, 2]
 
 
-def test_a_file_of_settings_stands_for_its_task(tmp_path: Path) -> None:
-    own = write(tmp_path / "own.yaml", "task: mrpc\noptimizer: {batch_size: 5}\n")
-    [run] = planned(str(own), tmp_path, {"optimizer.learning_rate": [0.001]})
-    assert (run.config.task, run.config.optimizer.batch_size) == ("mrpc", 5)
-    assert read_grid("paper", str(own)) == read_grid("paper", "mrpc")
-
-
-def recorded_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path, PlannedRun, dict[str, Any]]:
-    """Return a copy of a tiny task, the planned run of the copy, and the record of a finished run of the original."""
-    task = Path(shutil.copytree(tiny_task, folder / "task"))
-    start = (task / "model", dict[str, str](), dict[str, int]())
-    [run] = plan_finetunings(
-        str(task / "data" / "task.yaml"), start, str(task / "data"), folder, {}, FinetuneConfig().seed, SETTINGS
-    )
-    record = finished_finetuning(finetuned)
-    assert record is not None
-    return task, run, record
-
-
 def check(run: PlannedRun, record: dict[str, Any]) -> None:
     check_finetunings([run], {run.name: record}, (), 1)
 
 
 @pytest.mark.parametrize("changed", ["model", "vocabulary", "task", "data.train", "data.dev", "optimizer.batch_size"])
-def test_the_result_of_another_model_task_or_other_data_is_refused(
-    tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str
-) -> None:
-    task, run, record = recorded_copy(tiny_task, finetuned, tmp_path)
+def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str) -> None:
+    """The run of a copy of a tiny task is planned, and the record is that of a finished run of the original."""
+    task, data = Path(shutil.copytree(tiny_task, tmp_path / "task")), str(tmp_path / "task" / "data")
+    start = (task / "model", dict[str, str](), dict[str, int]())
+    [run] = plan_finetunings(f"{data}/task.yaml", start, data, tmp_path, {}, FinetuneConfig().seed, SETTINGS)
+    record = finished_finetuning(finetuned)
+    assert record is not None
+    # New settings and splits that are gone do not make another run.
+    del record["settings"]["max_train_examples"]
+    record["settings"]["final.test"] = "0" * 64
     check(run, record)
     if changed == "model":
         model = read_model(task / "model")
@@ -169,15 +157,6 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
     message = str(error.value)
     assert message.startswith(f"{run.folder}: has the result of another run ({changed}: ")
     assert message.count(" in results.jsonl, ") == 1
-
-
-def test_new_settings_and_splits_that_are_gone_do_not_make_another_run(
-    tiny_task: Path, finetuned: Path, tmp_path: Path
-) -> None:
-    _, run, record = recorded_copy(tiny_task, finetuned, tmp_path)
-    del record["settings"]["max_train_examples"]
-    record["settings"]["final.test"] = "0" * 64
-    check(run, record)
 
 
 def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path: Path) -> None:

@@ -33,13 +33,9 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination() -> 
         "| mean of 2 tasks | 0.001 |  |  | 60.50 |  |  |  |  |",
     ]
     assert len(lines) == 9
-
-
-def test_a_smaller_error_is_better_and_has_significant_digits() -> None:
     values = {"0.001": 0.00412345, "0.002": 0.5}
-    records = [
-        record("own", rate, seed, v * seed, "mean_squared_error") for rate, v in values.items() for seed in (1, 3)
-    ]
+    error = "mean_squared_error"
+    records = [record("own", rate, seed, v * seed, error) for rate, v in values.items() for seed in (1, 3)]
     best, other = table(records, ["own"], []).splitlines()[4:6]
     assert "| 2 | **0.008247** | 0.004123 | 0.01237 | " in best
     assert "| 2 | 1 | 0.5 | 1.5 | " in other

@@ -15,7 +15,7 @@ from reader.system.processes import available_cores
 from tasks.sweeps import training
 from tasks.sweeps.runs import PlannedRun, Record
 from tasks.sweeps.training import CONSOLE, train_all
-from tests.support.commands import ROOT, kill_when
+from tests.support.commands import ROOT, is_alive, kill_when, wait_for
 
 PROGRAM = """
 import subprocess, sys
@@ -25,8 +25,9 @@ sys.exit(subprocess.run(["sh", "-c", f"cd {sys.argv[1]}; {sys.argv[2]}"]).return
 
 @pytest.fixture(autouse=True)
 def _shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that runs a script of the shell in a folder."""
+    """A module that runs a script of the shell in a folder, and one that sleeps."""
     (tmp_path / "shell_of_the_test.py").write_text(PROGRAM)
+    (tmp_path / "sleeper_of_the_test.py").write_text(SLEEPER)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(training, "POLL_SECONDS", 0.05)
 
@@ -53,9 +54,7 @@ def printed(folder: Path) -> str:
     return (folder / CONSOLE).read_text().strip()
 
 
-def test_a_failed_run_and_one_without_a_result_are_named_and_stop_no_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_fail_are_named_and_stop_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad, crash = "echo one; echo 'error: bad'; echo end; exit 3", "echo 1 > result; exit 4"
     failed = train(tmp_path, 1, 2, a=bad, b="echo $NPROC $OMP_NUM_THREADS; echo 1 > result", c=crash, d="echo nothing")
     reasons = {"a": "error: bad", "c": "no output", "d": "nothing"}
@@ -84,7 +83,7 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
     assert {int((tmp_path / name / "result").read_text()) for name in "abc"} <= {1, 2}
 
 
-def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = 4
     monkeypatch.setattr(training, "visible_gpus", lambda: there)
 
@@ -100,10 +99,7 @@ def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyP
     assert seen(2, 1) == ["5", "GPU-a7"]
     there = 0
     assert seen(2, 1) == [None, None]
-
-
-def test_a_run_has_the_gpus_of_the_run_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "visible_gpus", lambda: 2)
+    there = 2
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     show = "echo $CUDA_VISIBLE_DEVICES > result"
     assert not train(
@@ -112,20 +108,8 @@ def test_a_run_has_the_gpus_of_the_run_that_has_ended(tmp_path: Path, monkeypatc
     assert [(tmp_path / name / "result").read_text().strip() for name in "abc"] == ["0", "1", "1"]
 
 
-def is_alive(pid: Path) -> bool:
-    """Return whether a process is there; one that has ended is until the system's first process has noticed it."""
-    try:
-        os.kill(int(pid.read_text()), 0)
-    except (OSError, ValueError):
-        return not (pid.is_file() and pid.read_text())
-    return True
-
-
 def gone(pid: Path) -> bool:
-    deadline = time.monotonic() + 10
-    while is_alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not is_alive(pid)
+    return wait_for(lambda: not is_alive(int(pid.read_text())), 10)
 
 
 PARENT = """
@@ -145,7 +129,6 @@ def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path) -> None:
     def damaged(run: PlannedRun) -> str | None:
         raise InputError("damaged")
 
-    (tmp_path / "sleeper_of_the_test.py").write_text(SLEEPER)
     pid = tmp_path / "pid"
     long = PlannedRun(tmp_path / "long", {}, {}, ("sleeper_of_the_test", str(pid)), None, result)
     with pytest.raises(InputError, match="damaged"):
@@ -156,7 +139,6 @@ def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hook", ["", "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), 15))"])
 def test_sigterm_ends_the_runs(tmp_path: Path, hook: str) -> None:
     """Python drops an exception that the handler of a signal raises in a hook of a fork."""
-    (tmp_path / "sleeper_of_the_test.py").write_text(SLEEPER)
     pid = tmp_path / "run" / "pid"
     program = PARENT.replace("HOOK", hook)
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
@@ -171,12 +153,11 @@ def test_sigterm_ends_the_runs(tmp_path: Path, hook: str) -> None:
 
 
 def test_a_killed_process_leaves_no_run_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sleeper_of_the_test.py").write_text(SLEEPER)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{tmp_path}")
     pid = tmp_path / "run" / "pid"
     # Only the process that started the run is killed, not its group.
     program = PARENT.replace("HOOK", "").replace("sys.argv[1]", repr(str(tmp_path / "run")))
     script = f"import os, subprocess, sys, time\np = subprocess.Popen([sys.executable, '-c', {program!r}])\n"
     script += f"while not os.path.isfile({str(pid)!r}): time.sleep(0.01)\np.kill(); p.wait(); time.sleep(60)\n"
-    kill_when(["-c", script], lambda: pid.is_file() and pid.read_text() and not is_alive(pid))
+    kill_when(["-c", script], lambda: pid.is_file() and pid.read_text() and not is_alive(int(pid.read_text())))
     assert gone(pid)

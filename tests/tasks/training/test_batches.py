@@ -34,14 +34,11 @@ def test_an_epoch_has_each_sample_once_in_batches_of_almost_equal_size(count: in
     assert len(batches) == epoch_steps(count, batch_size) == int(np.ceil(count / batch_size))
 
 
-def test_a_pool_of_one_batch_draws_samples_regardless_of_their_length() -> None:
+def test_a_large_pool_has_batches_of_similar_length_in_random_order_and_one_batch_any_length() -> None:
     lengths = lengths_of(100)
     drawn, of_other_lengths = (epoch_batches(given, 8, 1, SEED, 0) for given in (lengths, -lengths))
     assert [sorted(batch) for batch in drawn] == [sorted(batch) for batch in of_other_lengths]
-
-
-def test_a_large_pool_has_batches_of_similar_length_in_random_order() -> None:
-    """A naive loop over shuffled samples has much more padding; a sorted epoch would have increasing lengths."""
+    # A naive loop over shuffled samples has much more padding; a sorted epoch would have increasing lengths.
     lengths, size = lengths_of(4 * 50 * 8), 8
 
     def padding(batches: list[np.ndarray]) -> float:
@@ -57,6 +54,13 @@ def test_a_large_pool_has_batches_of_similar_length_in_random_order() -> None:
     # Ranks take consecutive parts of a batch, so its rows must not be sorted.
     halves = np.array([lengths[batch[: size // 2]].mean() - lengths[batch[size // 2 :]].mean() for batch in grouped])
     assert abs(halves.mean()) < halves.std() / 5
+    lengths = lengths_of(300)
+
+    def joined(seed: int, epoch: int) -> tuple[int, ...]:
+        return tuple(np.concatenate(epoch_batches(lengths, 8, 2, seed, epoch)))
+
+    assert joined(1, 0) == joined(1, 0)
+    assert len({joined(1, 0), joined(1, 1), joined(2, 0)}) == 3
 
 
 @pytest.mark.parametrize(("count", "steps"), [(16, 1), (16, 4), (15, 4), (3, 4)])
@@ -90,13 +94,3 @@ def test_evaluation_reads_each_sample_once(count: int, size: int) -> None:
     assert Counter(np.concatenate(batches).tolist()) == Counter(range(count))
     assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
     assert np.all(np.diff(lengths[np.concatenate(batches)]) <= 0)
-
-
-def test_epochs_and_seeds_differ_and_are_repeatable() -> None:
-    lengths = lengths_of(300)
-
-    def joined(seed: int, epoch: int) -> tuple[int, ...]:
-        return tuple(np.concatenate(epoch_batches(lengths, 8, 2, seed, epoch)))
-
-    assert joined(1, 0) == joined(1, 0)
-    assert len({joined(1, 0), joined(1, 1), joined(2, 0)}) == 3

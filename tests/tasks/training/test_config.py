@@ -21,12 +21,9 @@ def load(*arguments: str) -> FinetuneConfig:
     return load_config(FinetuneConfig, list(arguments))[0]
 
 
-def test_every_task_of_the_registry_has_settings_and_every_settings_file_a_task() -> None:
+def test_every_task_has_settings_and_a_run_resumes_only_with_the_same() -> None:
     assert {path.stem for path in CONF.glob("*")} == {*TASKS}
-
-
-def test_a_run_resumes_only_with_the_same_settings() -> None:
-    """All but the task, its files and its bad rows, which their digests stand for, and what changes no result."""
+    # All but the task, its files and its bad rows, which their digests stand for, and what changes no result.
     given = load("--task=cola").identity()
     expected = {key for key in flatten(asdict(FinetuneConfig())) if not key.startswith(("paths.", "trainer."))}
     assert set(given) == expected - {"task", "on_bad_row"}
@@ -39,10 +36,12 @@ def test_the_settings_of_a_task_load_and_name_it(name: str) -> None:
     assert (config.optimizer.layer_decay == 1) == (name in read_yaml(ROOT / "conf" / "registry" / "clue.yaml"))
 
 
-def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:
+def test_the_resolved_configuration_can_be_read_back_and_an_early_end_needs_the_best_model(tmp_path: Path) -> None:
     config = load("--config", str(CONF / "cmrc2018.yaml"), "--evaluation.patience=3", "--trainer.save_every=7")
     (tmp_path / "config.yaml").write_text(explained_yaml(config))
     assert load("--config", str(tmp_path / "config.yaml")) == config
+    with pytest.raises(InputError, match=r"evaluation.patience: an early end leaves"):
+        load("--evaluation.choose=last", "--evaluation.patience=2")
 
 
 @pytest.mark.parametrize(
@@ -61,13 +60,3 @@ def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:
 def test_an_impossible_setting_is_refused_with_its_key(option: str) -> None:
     with pytest.raises(InputError, match=f"^{option.partition('=')[0]}: must "):
         load(f"--{option}")
-
-
-def test_an_early_end_needs_the_best_model() -> None:
-    with pytest.raises(InputError, match=r"evaluation.patience: an early end leaves"):
-        load("--evaluation.choose=last", "--evaluation.patience=2")
-
-
-def test_the_warm_up_is_a_share_of_all_steps_and_decays_to_the_last() -> None:
-    settings = load("--optimizer.learning_rate=1.0").optimizer.for_steps(60)
-    assert (settings.warmup_steps, settings.decay_steps) == (6, 60)

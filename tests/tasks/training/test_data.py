@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -51,8 +52,7 @@ def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_
     examples = labelled(*"0123456789")
     assert spread_evenly(CLASSES, examples, 4) == [examples[i] for i in (0, 2, 5, 7)]
     assert spread_evenly(CLASSES, examples, 11) == spread_evenly(CLASSES, examples, None) == examples
-    done = finetune(tiny_task, tmp_path / "run", "--max_train_examples=10", "--check")
-    assert done.returncode == 0, done.stderr
+    done = finetune(tiny_task, tmp_path / "run", "--max_train_examples=10", "--check").ok()
     assert "61 rows: 10 of 61 examples; 10 samples" in done.stdout
     assert "23 rows: 23 examples" in done.stdout
 
@@ -87,19 +87,6 @@ def entities(text: str, *types: str) -> object:
     return span_labels(example, [Entity(name, at, at + 1) for at, name in enumerate(types)])
 
 
-class Gold:
-    """A kind, and a split of it, whose gold values are given."""
-
-    name = "dev"
-    examples = ()
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    def gold(self, examples: Any) -> Any:
-        return self.values
-
-
 @pytest.mark.parametrize(
     ("gold", "predictions", "shown"),
     [
@@ -117,10 +104,8 @@ class Gold:
         ([entities("甲"), entities("乙")], [{}, {}], None),
     ],
 )
-def test_equal_gold_values_and_equal_predictions_of_different_ones_are_named(
-    gold: Any, predictions: Any, shown: str | None
-) -> None:
-    kind: Any = Gold(gold)
+def test_equal_gold_values_or_predictions_are_named(gold: Any, predictions: Any, shown: str | None) -> None:
+    kind: Any = SimpleNamespace(name="dev", examples=(), gold=lambda _: gold)  # stands for the split, too
     # What a metric takes may differ: the texts of SQuAD 2.0 before the threshold of questions without answer.
     given: Any = type("Predictions", (), {"answers": predictions, "for_metric": ["x", "y"]})
     line = equal_predictions(kind, kind, given)

@@ -51,21 +51,9 @@ def test_what_strangers_write_is_refused_with_file_and_key(tmp_path: Path, chang
     assert str(caught.value).startswith(f"{tmp_path / 'task.json'}: {key}")
 
 
-@pytest.mark.parametrize("name", ["task.json", "task.yaml"])
-def test_deep_nesting_is_told_with_the_name_of_the_file(tmp_path: Path, name: str) -> None:
-    (run_with(tmp_path) / name).write_text('{"a": ' * 2000)
-    with pytest.raises(InputError, match=f"^{tmp_path / name}: "):
-        read_description(tmp_path)
-
-
-@pytest.mark.parametrize(("stored", "threshold"), [({}, 0.5), ({"multi_label": {"threshold": 0.25}}, 0.25)])
-def test_settings_are_those_of_the_training_and_new_ones_have_their_defaults(
-    stored: dict[str, Any], threshold: float, tmp_path: Path
-) -> None:
-    assert read_description(run_with(tmp_path, settings=stored)).settings.multi_label.threshold == threshold
-
-
-def test_the_file_of_an_earlier_custom_task_does_not_stay(tmp_path: Path) -> None:
+def test_settings_are_kept_or_defaults_and_an_earlier_task_does_not_stay(tmp_path: Path) -> None:
+    for stored, threshold in (({}, 0.5), ({"multi_label": {"threshold": 0.25}}, 0.25)):
+        assert read_description(run_with(tmp_path, settings=stored)).settings.multi_label.threshold == threshold
     write_description(run_with(tmp_path), TaskDescription(TASKS["sst2"], KindSettings(), "char", "float32"), None)
     assert read_description(tmp_path).task == TASKS["sst2"]
 
