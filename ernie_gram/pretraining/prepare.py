@@ -159,7 +159,7 @@ def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, give
     output = Path(paths.output)
     found = found_checkpoints(output, is_first)
     defaults = flatten(asdict(PretrainConfig()))
-    resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first, defaults)
+    resume_from = resume_checkpoint(output, identity, is_first, defaults)
     if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
         is_same = is_same_corpus(CorpusInfo.read(recorded), held_out.corpus.info)
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")

@@ -66,7 +66,7 @@ def found_checkpoints(output: Path, is_first: bool = True) -> list[Path]:
 
 
 def resume_checkpoint(
-    output: Path, resume: str, identity: Identity, is_first: bool = True, defaults: Identity | None = None
+    output: Path, identity: Identity, is_first: bool = True, defaults: Identity | None = None
 ) -> Path | None:
     """Return the verified checkpoint from which training continues, or None if it starts from step 0.
 
@@ -76,21 +76,24 @@ def resume_checkpoint(
 
     Args:
         output: the run's folder.
-        resume: "auto", "never" or the path of a checkpoint, see TrainerConfig.
         identity: all that can change the result of this run.
         is_first: whether this is rank 0.
         defaults: of the settings; an earlier version may lack new ones in its identity.
 
-    Raises InputError if the given checkpoint or all of them are damaged, or if the folder holds checkpoints of a run
-    with another identity.
+    Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
-    chosen = _chosen_checkpoint(output, resume, checkpoint.FILES if is_first else (checkpoint.STATE,))
-    # A checkpoint elsewhere may be continued only in a folder of the same run. The state has the identity.
-    newest = checkpoint.newest_valid(output, (checkpoint.STATE,)) if resume not in ("auto", "never") else None
-    for path in (chosen, newest):
-        if path:
-            _check_identity(path, identity, defaults or {})
+    chosen, damaged = checkpoint.newest_and_damage(output, checkpoint.FILES if is_first else (checkpoint.STATE,))
+    for damage in damaged:
+        if chosen is None:
+            raise InputError(
+                f"{damage}; there is no valid checkpoint: choose another paths.output to start from step 0"
+            )
+        # The other ranks find the damage of some files only, and would repeat it.
+        if is_first:
+            print_warning(checkpoint.passed_over(damage, chosen))
+    if chosen:
+        _check_identity(chosen, identity, defaults or {})
     return chosen
 
 
@@ -127,39 +130,3 @@ def _shown(value: object) -> str:
 def _task(identity: Identity) -> str:
     """Return the name of the task of a fine-tuning; it stands before the digest of its definition."""
     return str(identity.get("task", "pre-training")).rpartition(" (")[0] or "pre-training"
-
-
-def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Path | None:
-    """Return the checkpoint to continue from; raises InputError unless its files `names` are intact."""
-    found = checkpoint.checkpoints(output)
-    if resume == "never":
-        if found:
-            raise InputError(
-                f"trainer.resume: never, but {output} contains {found[-1].name}; choose another paths.output"
-            )
-        return None
-    if resume != "auto" and not _has_gone_on(output, resume):
-        try:
-            checkpoint.verify(Path(resume), names)
-        except InputError as error:
-            raise InputError(f"trainer.resume: {error}; give another one, or auto for the newest valid one") from error
-        return Path(resume)
-    chosen, damaged = checkpoint.newest_and_damage(output, names)
-    for damage in damaged:
-        if chosen is None:
-            raise InputError(
-                f"{damage}; there is no valid checkpoint: choose another paths.output to start from step 0"
-            )
-        # The other ranks find the damage of some files only, and would repeat it.
-        if checkpoint.MODEL in names:
-            print_warning(checkpoint.passed_over(damage, chosen))
-    return chosen
-
-
-def _has_gone_on(output: Path, resume: str) -> bool:
-    """Return whether the newest checkpoint was written by a run that went back to the same one.
-
-    The same command is then given again, for example by the scheduler of a job that was preempted.
-    """
-    newest = checkpoint.newest_valid(output, (checkpoint.STATE,))
-    return newest is not None and checkpoint.load_state(newest).config.get("trainer", {}).get("resume") == resume

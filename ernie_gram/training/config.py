@@ -92,9 +92,6 @@ class LoopConfig:
             may be resumed with another value.
         log_every: steps between lines of the log; their losses are means over these steps.
         keep_checkpoints: number of newest checkpoints to keep; the best model of a fine-tuning is kept beside them.
-        resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
-            that has checkpoints; the path of a checkpoint continues from that one and removes newer ones,
-            and, with the same path again, from the newest one.
         workers: threads that prepare batches, per process.
         device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
         recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute. The
@@ -109,7 +106,6 @@ class LoopConfig:
     micro_batch: int | None = None
     log_every: int = 100
     keep_checkpoints: int = 3
-    resume: str = "auto"
     workers: int = 1
     device: Literal["auto", "cpu", "gpu"] = "auto"
     recompute: bool = False

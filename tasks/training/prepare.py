@@ -245,7 +245,7 @@ def _resume_from(
     """
     output = output_folder(config, task)
     found = found_checkpoints(output, is_first)
-    checkpoint = resume_checkpoint(output, config.trainer.resume, identity, is_first, flatten(asdict(FinetuneConfig())))
+    checkpoint = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
     require(
         checkpoint is not None or not (output / RESULT).exists(),
         "paths.output",

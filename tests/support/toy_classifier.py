@@ -94,9 +94,8 @@ def toy_job(
     nan_step: int | None = None,
     selection: Selection | None = None,
     optimizer: OptimizerConfig = SETTINGS,
-    resume: str = "auto",
 ) -> Job:
-    """Return the job; `start` is a checkpoint to take start values from, `resume` as in TrainerConfig."""
+    """Return the job; `start` is a checkpoint to take start values from."""
     identity = {"toy": str(start)}
     return Job(
         folder=folder,
@@ -121,5 +120,5 @@ def toy_job(
             keep_checkpoints=9,
             visualdl=False,
         ),
-        resume_from=resume_checkpoint(folder, resume, identity),
+        resume_from=resume_checkpoint(folder, identity),
     )

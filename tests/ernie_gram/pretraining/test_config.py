@@ -44,7 +44,7 @@ def test_a_run_with_sequences_of_an_earlier_version_is_not_resumed(corpus: Corpu
     arrays = {"weight": np.zeros(1, np.float32)}
     checkpoint.save(tmp_path, state, arrays, arrays, 1)
     with pytest.raises(InputError, match=r"data\.cut: None"):
-        resume_checkpoint(tmp_path, "auto", identity)
+        resume_checkpoint(tmp_path, identity)
 
 
 def test_a_learning_rate_that_is_0_before_the_last_step_is_refused() -> None:

@@ -24,8 +24,6 @@ from tests.support.runs import FINISHED, pretrain
         ("--data.max_seq_len=30", "data.max_seq_len: 32"),
         ("--seed=2", "seed: 1"),
         ("--trainer.max_steps=30", "trainer.max_steps: 24"),
-        ("--trainer.resume=never", "trainer.resume"),
-        ("--trainer.resume=nowhere", "nowhere"),
         ("--data.batch_size=0", "data.batch_size"),
         ("--data.max_seq_len=8 --paths.output=elsewhere", "data.max_seq_len"),
         ("--model.num_attention_heads=5", "model.num_attention_heads"),

@@ -50,46 +50,20 @@ def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished:
     assert_every_file_is_own(finished, "(run|checkpoint)")
 
 
-def test_the_same_command_again_goes_on_from_the_newest_checkpoint(tmp_path: Path) -> None:
-    """A job that was started from a given checkpoint is preempted, and starts again by itself."""
-
-    def save(step: int, resume: str) -> None:
-        state = checkpoint.State(step, 1, 0.0, {}, {"trainer": {"resume": resume}})
-        checkpoint.save(tmp_path, state, {"w": np.zeros(1)}, {"w": np.zeros(1)}, 9)
-
-    def taken(resume: str) -> str:
-        found = resume_checkpoint(tmp_path, resume, {})
-        assert found is not None
-        return found.name
-
-    for step in (1, 2, 3):
-        save(step, "auto")
-    first = str(tmp_path / "step_1")
-    # Also if the first attempt ended before it removed the newer checkpoints.
-    assert [taken(first), taken(first)] == ["step_1", "step_1"]
-    for step in (2, 3):
-        shutil.rmtree(tmp_path / f"step_{step}")
-    assert taken(first) == "step_1"
-    save(2, first)
-    assert taken(first) == "step_2"
-    save(4, "auto")
-    assert taken(first) == "step_1"
-
-
 def test_a_setting_that_an_earlier_version_lacks_has_its_default(tmp_path: Path) -> None:
     refusal(tmp_path, {"a.old": 1}, {"a.old": 2})
     mine = {"a.old": 1, "a.new": 5}
     defaults = {"a.old": 7, "a.new": 5, "trainer.log_every": 3}
-    assert resume_checkpoint(tmp_path, "auto", mine, defaults=defaults) == tmp_path / "step_1"
+    assert resume_checkpoint(tmp_path, mine, defaults=defaults) == tmp_path / "step_1"
     with pytest.raises(InputError, match=r"a\.new: 5 in the checkpoint, 6 in this run"):
-        resume_checkpoint(tmp_path, "auto", mine | {"a.new": 6}, defaults=defaults)
+        resume_checkpoint(tmp_path, mine | {"a.new": 6}, defaults=defaults)
 
 
 def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:
     """Return the error when a run meets the checkpoint of another one."""
     checkpoint.save(folder, checkpoint.State(1, 1, 0.0, theirs, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 1)
     with pytest.raises(InputError) as caught:
-        resume_checkpoint(folder, "auto", mine)
+        resume_checkpoint(folder, mine)
     return str(caught.value).removeprefix(f"{folder / 'step_1'}: ")
 
 
