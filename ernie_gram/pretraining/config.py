@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
-from ernie_gram.formats.heads import is_explicit
+from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import model_config
 from ernie_gram.model.config import ModelConfig
@@ -287,6 +287,8 @@ def prediction_config(model: ModelRecord) -> PretrainConfig:
 def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], source: str) -> PretrainConfig:
     """Return the configuration of the prediction heads and the shape that a model's folder keeps.
 
+    Sections that say nothing about predictions have their defaults.
+
     Weights of earlier versions are read with their new names, and settings that were removed since are left out. Raises
     InputError, which names `source`.
     """
@@ -294,8 +296,9 @@ def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], sour
     renamed = {"coarse_weight": "explicit_weight", "fine_weight": f"{fine}_weight"}
     weights = {"comprehensive_weight": 0.0} if "fine_weight" in objective else {}
     weights |= {renamed.get(key, key): value for key, value in objective.items() if key != "ngram_start"}
-    settings = asdict(model_config(model, source))
-    return config_from_tree(PretrainConfig, {**pretraining, "objective": weights, "model": settings}, source)
+    sections = {key: pretraining[key] for key in PREDICTION_SECTIONS if key in pretraining}
+    sections |= {"objective": weights, "model": asdict(model_config(model, source))}
+    return config_from_tree(PretrainConfig, sections, source)
 
 
 def max_tokens(model: ModelRecord) -> int:
