@@ -68,7 +68,8 @@ def read(folder: Path) -> ModelRecord:
     training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
     check_vocabulary(vocabulary, config.vocab_size, folder)
-    lexicon = _lexicon(folder, vocabulary)
+    path = folder / LEXICON
+    lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
     num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
     stored = read_own_parameters(folder / WEIGHTS, config, pretraining, len(vocabulary) + num_ngrams)
     head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
@@ -108,14 +109,6 @@ def _pretraining(settings: dict[str, Any], source: str) -> dict[str, Any] | None
     if unknown:
         raise InputError(f"{source}: {PRETRAINING}: unknown section {unknown[0]!r}; there are {PREDICTION_SECTIONS}")
     return found
-
-
-def _lexicon(folder: Path, vocabulary: Vocabulary) -> Lexicon | None:
-    """Return the lexicon in a folder, or None if it has none; raises InputError if it does not fit the vocabulary."""
-    path = folder / LEXICON
-    if not path.is_file() and not info_path(path).is_file():
-        return None
-    return Lexicon.load(path, vocabulary)
 
 
 def _training(value: object, source: str) -> TrainingRecord | None:
