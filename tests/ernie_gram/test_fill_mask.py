@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -36,12 +35,6 @@ def fill(*arguments: str, stdin: bytes | None = None) -> Done:
     """
     with fresh_scope():
         return call(main, *arguments, stdin=stdin)
-
-
-def test_bfloat16_is_refused_where_it_would_be_slower(model: Path) -> None:
-    with patch("ernie_gram.distributed.device.onednn_kernels", return_value=OneDnnKernels((), "no AMX")):
-        done = fill(str(model), "a [MASK]", "--precision", "bfloat16")
-    assert (done.returncode, done.stdout, done.stderr[:20]) == (2, "", "error: --precision: ")
 
 
 LINES = b"ba [MASK] be bi [MASK] bo\nbu [MASK]\n\n"
@@ -79,24 +72,19 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
 def test_invalid_input_gives_a_one_line_error(finished: Path, tmp_path: Path) -> None:
     run = str(finished)
     long = " ".join(["word"] * 40) + " [MASK]"
-    for arguments, stdin, message in (
-        ([str(tmp_path / "nowhere"), "[MASK]"], None, "nowhere: "),
-        ([str(tmp_path), "[MASK]"], None, f"{tmp_path}: "),
-        ([run, "no mask"], None, "text 1: no [MASK]"),
-        ([run, "--top", "0", "[MASK]"], None, "argument --top"),
-        ([run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK]"),
-        ([run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
-        ([run, long], None, "text 1: "),
+    for arguments, message in (
+        ([str(tmp_path / "nowhere"), "[MASK]"], "nowhere: "),
+        ([str(tmp_path), "[MASK]"], f"{tmp_path}: "),
+        ([run, "--top", "0", "[MASK]"], "argument --top"),
+        ([run, long], "text 1: "),
     ):
-        done = fill(*arguments, stdin=stdin)
+        done = fill(*arguments)
         assert done.returncode == 2
         error = done.stderr.splitlines()[-1]
         assert error.startswith("error: ")
         assert message in error
-    shutil.copytree(finished, tmp_path / "run")
-    (tmp_path / "run/vocab.txt").write_text((finished / "vocab.txt").read_text() + "more\n")
-    done = fill(str(tmp_path / "run"), "[MASK]")
-    assert "vocab.txt: " in done.stderr.splitlines()[-1]
+    with patch("ernie_gram.distributed.device.onednn_kernels", return_value=OneDnnKernels((), "no AMX")):
+        assert fill(run, "a [MASK]", "--precision", "bfloat16").stderr.startswith("error: --precision: ")
 
 
 def test_bad_texts_are_named_and_the_good_ones_among_them_answered(finished: Path) -> None:

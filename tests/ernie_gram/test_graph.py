@@ -42,38 +42,26 @@ def test_the_softmax_over_classes_is_fused_in_float32_only(precision: str, fuses
         assert fuses_attention() + fuses_classes() == expected
 
 
-def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
+def test_equal_constants_on_the_host_are_one_but_not_tensors_that_are_changed() -> None:
     from ernie_gram.graph import share_constants, up_to_multiple
 
     with fresh_program() as (executor, main, _):
-        x = paddle.static.data("x", [None, 3])
-        # The factor 2 twice, the shape [3, -1] twice; a tensor of ones, which is no constant on the host.
+        x, y = paddle.static.data("x", [None, 3]), paddle.static.data("y", [3], "int32")
+        # The factor 2 several times, the shape [3, -1] twice; tensors of ones and zeros are no constants on the host.
         total = (x * 2).reshape([3, -1]) * 2 + (x * 5).reshape([3, -1]) + paddle.ones([3, 1])
         missing = up_to_multiple(paddle.shape(x)[0], 4)
-        feed = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
-        before, ops = executor.run(main, feed=feed, fetch_list=[total, missing]), names(main)
+        sums = [paddle._C_ops.add_(paddle.full([3], 0, "int32"), value) for value in (y, y * 2, y * 2)]
+        feed = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.arange(3, dtype=np.int32)}
+        before, ops = executor.run(main, feed=feed, fetch_list=[total, missing, *sums]), names(main)
         share_constants(main)
         shared = names(main)
-        after = executor.run(main, feed=feed, fetch_list=[total, missing])
+        after = executor.run(main, feed=feed, fetch_list=[total, missing, *sums])
     assert ops.count("pd_op.full_int_array") - shared.count("pd_op.full_int_array") >= 1
-    assert ops.count("pd_op.full") - shared.count("pd_op.full") >= 1
+    assert ops.count("pd_op.full") - shared.count("pd_op.full") == 3  # one factor 2 of four
     assert [name for name in ops if "full" not in name] == [name for name in shared if "full" not in name]
-    np.testing.assert_array_equal(after[0], before[0])
-    assert (int(before[1]), int(after[1])) == (2, 2)
-
-
-def test_constants_on_the_host_are_one_but_not_tensors_that_are_changed() -> None:
-    from ernie_gram.graph import share_constants
-
-    with fresh_program() as (executor, main, _):
-        x = paddle.static.data("x", [3], "int32")
-        scaled = [x * 2 for _ in "ab"]
-        sums = [paddle._C_ops.add_(paddle.full([3], 0, "int32"), value) for value in (x, *scaled)]
-        before = names(main).count("pd_op.full")
-        share_constants(main)
-        assert before - names(main).count("pd_op.full") == 1
-        found = executor.run(main, feed={"x": np.arange(3, dtype=np.int32)}, fetch_list=sums)
-    assert [each.tolist() for each in found] == [[0, 1, 2], [0, 2, 4], [0, 2, 4]]
+    for each, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(each, other)
+    assert [each.tolist() for each in after[1:]] == [2, [0, 1, 2], [0, 2, 4], [0, 2, 4]]
 
 
 def test_gradients_of_additions_are_not_copied_unless_they_broadcast_or_are_fetched() -> None:

@@ -1,17 +1,16 @@
-"""Paddle's private names: one test for each function and constant, so that a new version says what it changed."""
+"""Paddle's private names: each function and constant is tested, so that a new version says what it changed."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock, patch
 
 import numpy as np
-import pytest
 
 from ernie_gram.distributed.processor import onednn_kernels
 from tests.support.commands import python
@@ -41,46 +40,26 @@ def names_of(operations: list[private.Operation]) -> list[str]:
     return [operation.name().removeprefix("pd_op.") for operation in operations]
 
 
-@contextmanager
-def new_program() -> Iterator[paddle.static.Program]:
-    with fresh_program() as (_, main, _):
-        yield main
-
-
-@pytest.mark.parametrize(("change_", "expected"), [(private.add_, [4, 7]), (private.multiply_, [3, 10])])
-def test_sums_and_products_in_place(change_: Callable[..., private.Value], expected: list[float]) -> None:
+def test_tensors_are_changed_in_place() -> None:
     def build() -> list[private.Value]:
-        x = paddle.to_tensor([1.0, 2.0])
-        change_(x, paddle.to_tensor([3.0, 5.0]))
-        return [x * 1]
+        total, product, half = (paddle.to_tensor([2.0, 4.0]) for _ in range(3))
+        private.add_(total, paddle.to_tensor([3.0, 5.0]))
+        private.multiply_(product, paddle.to_tensor([3.0, 5.0]))
+        other = paddle.to_tensor([[6.0]])
+        private.divide_all_([half, other], paddle.full([1], 2.0))
+        rows, values = paddle.to_tensor([2, 0, 2]), paddle.to_tensor([[1.0], [2.0], [4.0]])
+        added, replaced = paddle.ones([3, 1]), paddle.ones([3, 1])
+        private.add_rows_(added, rows, values)
+        private.set_rows_(replaced, rows[:2], values[:2])
+        return [each * 1 for each in (total, product, half, other, added, replaced)]
 
-    assert values_of(build) == [expected]
-
-
-def test_tensors_are_divided_in_place() -> None:
-    def build() -> list[private.Value]:
-        x, y = paddle.to_tensor([2.0, 4.0]), paddle.to_tensor([[6.0]])
-        private.divide_all_([x, y], paddle.full([1], 2.0))
-        return [x * 1, y * 1]
-
-    assert values_of(build) == [[1, 2], [[3]]]
+    assert values_of(build) == [[5, 9], [6, 20], [1, 2], [[3]], [[3], [1], [6]], [[2], [1], [1]]]
 
 
 def test_the_squared_norm_is_one_operation() -> None:
     values, operations = run(lambda: [private.squared_norm(paddle.to_tensor([[3.0, 4.0]]))])
     assert values[0].tolist() == [25]
     assert names_of(operations).count("squared_l2_norm") == 1
-
-
-def test_rows_are_added_and_set_in_place() -> None:
-    def build() -> list[private.Value]:
-        rows, values = paddle.to_tensor([2, 0, 2]), paddle.to_tensor([[1.0], [2.0], [4.0]])
-        added, replaced = paddle.ones([3, 1]), paddle.ones([3, 1])
-        private.add_rows_(added, rows, values)
-        private.set_rows_(replaced, rows[:2], values[:2])
-        return [added * 1, replaced * 1]
-
-    assert values_of(build) == [[[3], [1], [6]], [[2], [1], [1]]]
 
 
 def test_integers_are_drawn_on_the_host() -> None:
@@ -90,7 +69,7 @@ def test_integers_are_drawn_on_the_host() -> None:
     assert next(each for each in operations if each.name() == "pd_op.randint").attrs()["place"].is_cpu_place()
 
 
-def test_combined_values_are_one_input() -> None:
+def test_operations_are_combined_copied_and_differentiated() -> None:
     def build() -> list[private.Value]:
         total = paddle.add_n([paddle.full([1], number) for number in (1.0, 2.0)])
         operation = total.get_defining_op()
@@ -98,22 +77,23 @@ def test_combined_values_are_one_input() -> None:
         private.insert_before(operation)
         operation.operand(0).set_source(private.combine([paddle.full([1], 3.0), paddle.full([1], 4.0)]))
         together.erase()
-        return [total]
-
-    assert values_of(build) == [[7]]
-
-
-def test_the_gradient_of_a_dropout_takes_its_mask() -> None:
-    def build() -> list[private.Value]:
+        private.insert_at_end(paddle.static.default_main_program().global_block())
         mask, gradient = paddle.to_tensor([1, 0, 1]).astype("uint8"), paddle.to_tensor([1.0, 2.0, 3.0])
-        rate = paddle.full([], 0.5)
-        return [private.dropout_gradient(mask, gradient, rate, False, "upscale_in_train")]
+        of_dropout = private.dropout_gradient(mask, gradient, paddle.full([], 0.5), False, "upscale_in_train")
+        x, y = paddle.full([1], 2.0), paddle.full([1], 5.0)
+        operation, mapping = (x * x).get_defining_op(), private.IrMapping()
+        mapping.add(x, y)
+        operation.set_int_attr("mark", 7)
+        copy = private.clone(operation, mapping)
+        assert copy.int_attr("mark") == 7
+        assert mapping.look_up(operation.result(0)).id == copy.result(0).id
+        return [total, of_dropout, copy.result(0)]
 
-    assert values_of(build) == [[2, 0, 6]]
+    assert values_of(build) == [[7], [2, 0, 6], [25]]
 
 
 def test_merged_adam_is_added_to_a_program_that_can_be_written_and_read(tmp_path: Path) -> None:
-    with new_program() as program:
+    with fresh_program() as (_, program, _):
         lists = [[paddle.ones([2]) * number for number in (1, 2)] for _ in range(5)]
         private.merged_adam_(*lists, [paddle.ones([1])] * 2)
         private.write_program(program, str(tmp_path / "program.json"))
@@ -156,7 +136,7 @@ def test_variables_of_the_scope_start_from_an_initializer() -> None:
 
 
 def test_operations_are_added_where_they_are_wanted() -> None:
-    with new_program() as program:
+    with fresh_program() as (_, program, _):
         x = paddle.ones([2])
         first, last = paddle.sqrt(x), paddle.exp(x)
         block: private.Block = program.global_block()
@@ -167,33 +147,16 @@ def test_operations_are_added_where_they_are_wanted() -> None:
         private.insert_at_end(block)
         paddle.cos(x)
         assert names_of(block.ops)[-5:] == ["sqrt", "sin", "abs", "exp", "cos"]
-
-
-def test_a_copy_of_an_operation_reads_what_it_is_given() -> None:
-    def build() -> list[private.Value]:
-        x, y = paddle.full([1], 2.0), paddle.full([1], 5.0)
-        operation, mapping = (x * x).get_defining_op(), private.IrMapping()
-        mapping.add(x, y)
-        operation.set_int_attr("mark", 7)
-        copy = private.clone(operation, mapping)
-        assert copy.int_attr("mark") == 7
-        assert mapping.look_up(operation.result(0)).id == copy.result(0).id
-        return [copy.result(0)]
-
-    assert values_of(build) == [[25]]
-
-
-def test_a_pass_rewrites_a_program() -> None:
-    with new_program() as program:
-        paddle.ones([2])
         private.run_pass(program, "dead_code_elimination_pass")
-        assert program.global_block().ops == []
+        assert block.ops == []
 
 
-def test_modes_are_nested_and_restored() -> None:
-    with fresh_scope():
-        assert not paddle.in_dynamic_mode()
+def test_modes_are_nested_and_restored_and_each_has_a_device() -> None:
+    with fresh_program() as (_, program, _):
+        place: private.Place = private.expected_place()
+        assert place.is_cpu_place()
         with private.dynamic_guard():
+            assert private.expected_place().is_cpu_place()
             x = paddle.ones([2])
             x.stop_gradient = False
             total = (x * 3).sum()
@@ -202,13 +165,17 @@ def test_modes_are_nested_and_restored() -> None:
             total.backward()
             assert x.grad.tolist() == [3, 3]
         assert not paddle.in_dynamic_mode()
+        with private.eager_guard():
+            assert (paddle.ones([2]) + 1).tolist() == [2, 2]
+        assert not paddle.in_dynamic_mode()
+        assert program.global_block().ops == []
 
 
 def test_gradients_are_the_same_if_a_block_lists_only_new_operations() -> None:
     listed = Mock(side_effect=private.Block.ops.fget)
 
     def gradients_of_a_network() -> str:
-        with new_program() as main:
+        with fresh_program() as (_, main, _):
             parameter = private.persistable("w", [4], Constant(1.0))
             parameter.stop_gradient = False
             x = paddle.stack(paddle.split(parameter, 4)).reshape([2, 2])
@@ -227,7 +194,7 @@ def test_gradients_are_the_same_if_a_block_lists_only_new_operations() -> None:
 
 def test_a_block_that_grew_or_shrank_at_its_end_is_listed_again() -> None:
     list_all = private.Block.ops.fget
-    with new_program() as main, private.operations_listed_once():
+    with fresh_program() as (_, main, _), private.operations_listed_once():
         block, x = main.global_block(), paddle.ones([2, 2])
         for change in (
             lambda: [paddle.add(x, x) for _ in range(30)],
@@ -246,7 +213,7 @@ def test_a_block_that_grew_or_shrank_at_its_end_is_listed_again() -> None:
 
 
 def test_operations_have_the_files_and_lines_of_their_call_stack_without_text() -> None:
-    with new_program() as program:
+    with fresh_program() as (_, program, _):
         stacks = []
         for context in (nullcontext(), private.short_call_stacks()):
             with context:
@@ -259,25 +226,11 @@ def test_operations_have_the_files_and_lines_of_their_call_stack_without_text() 
     assert not any(line.strip() for line in short[1::2])
 
 
-def test_a_device_is_expected_in_both_modes() -> None:
-    with fresh_scope():
-        place: private.Place = private.expected_place()
-        assert place.is_cpu_place()
-        with private.dynamic_guard():
-            assert private.expected_place().is_cpu_place()
-
-
-def test_operations_can_be_run_in_the_order_of_the_program() -> None:
-    assert paddle.get_flags(list(private.RUN_IN_ORDER)).keys() == private.RUN_IN_ORDER.keys()
-
-
-def test_the_launcher_names_the_gpu_in_this_variable() -> None:
+def test_constants_are_those_of_this_paddle() -> None:
     from paddle.distributed.launch.controllers import collective
 
+    assert paddle.get_flags(list(private.RUN_IN_ORDER)).keys() == private.RUN_IN_ORDER.keys()
     assert f'"{private.SELECTED_GPUS}"' in inspect.getsource(collective)
-
-
-def test_onednn_is_there_if_its_kernels_are_used() -> None:
     assert private.has_onednn() or not onednn_kernels().operations
 
 
@@ -297,13 +250,16 @@ def test_the_peak_of_main_memory_grows_with_a_large_tensor() -> None:
     assert 4 * 2**22 <= after - before < 5 * 2**22, done.stderr
 
 
-def test_a_tensor_shares_the_memory_of_another() -> None:
+def test_tensors_and_variables_share_memory_without_a_copy() -> None:
     with fresh_scope(), private.dynamic_guard():
-        x = paddle.ones([2, 3])
+        x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
         other = private.in_memory_of(x)
         assert other is not x
-        assert other.data_ptr() == x.data_ptr()
-        assert other.shape == x.shape
+        assert (other.data_ptr(), other.shape) == (x.data_ptr(), x.shape)
+        variable = paddle.static.Scope().var("x").get_tensor()
+        private.share_memory(variable, x)
+        x.scale_(2.0)
+        assert np.array(variable).tolist() == [[2, 4], [6, 8]]
 
 
 STORES = """
@@ -325,20 +281,3 @@ def test_a_new_store_is_used_and_shares_nothing_with_the_first() -> None:
         ports = [each.getsockname()[1] for each in (one, other)]
     done = python("-c", STORES, str(ports[0]), PADDLE_MASTER=f"127.0.0.1:{ports[1]}", PADDLE_TRAINERS_NUM="1")
     assert (done.stdout.split(), done.returncode) == (["1", "2"], 0), done.stderr
-
-
-def test_share_memory_gives_the_same_numbers_without_a_copy() -> None:
-    with private.dynamic_guard():
-        x = paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])
-        variable = paddle.static.Scope().var("x").get_tensor()
-        private.share_memory(variable, x)
-        x.scale_(2.0)
-        assert np.array(variable).tolist() == [[2, 4], [6, 8]]
-
-
-def test_operations_in_an_eager_guard_are_computed_within_static_mode() -> None:
-    with new_program() as program:
-        with private.eager_guard():
-            assert (paddle.ones([2]) + 1).tolist() == [2, 2]
-        assert not paddle.in_dynamic_mode()
-        assert program.global_block().ops == []

@@ -46,9 +46,7 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
     def run(main: Any, *arguments: Any) -> list[str]:
         pretended_gpu.clear()
         with fresh_scope():
-            done = call(main, *map(str, arguments))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+            return call(main, *map(str, arguments)).ok().stdout.splitlines()
 
     text = "a [MASK] statement"
     (tmp_path / "text").write_text(text)

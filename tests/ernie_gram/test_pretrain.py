@@ -33,8 +33,7 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     kill_when(command, lambda: any(record["step"] >= 5 for record in read_log(output)))
     saved = checkpoint.newest_valid(output)
     assert saved is not None
-    resumed = pretrain(built, output, *more)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = pretrain(built, output, *more).ok()
     assert f"resumes from {saved}" in resumed.stdout
     assert trained_steps(resumed.stdout)[0] == int(saved.name.removeprefix("step_")) + 1
     # Bit for bit, with dropout and evaluations, and without repeated records.
@@ -104,10 +103,7 @@ def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(
     assert last == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("objective", "start"),
-    [("explicit", "frequency"), ("contiguous", "zero")],
-)
+@pytest.mark.parametrize(("objective", "start"), [("explicit", "frequency"), ("contiguous", "zero")])
 def test_training_lowers_the_held_out_perplexity(
     built: Path, tmp_path: Path, objective: str, start: str, bars: dict[str, tqdm[Any]]
 ) -> None:

@@ -48,6 +48,14 @@ def test_a_pre_training_is_shown_with_its_numbers_beside_those_of_counts(finishe
     assert {"objective.masking", "objective.mask_fraction"} <= {
         row[0] for row in page.table_with("setting", "run").rows
     }
+    rows = [line.split("\t") for line in (finished / "lexicon.tsv").read_text().splitlines()[1:]]
+    counts = sorted(int(count) for ngram, count, _ in rows if ngram.count(" ") == 1)
+    row = page.table_with("length", "occurrences").row("2 words")
+    expected = [f"{number:,}" for number in (len(counts), sum(counts), counts[0])]
+    assert [row[key] for key in ("n-grams", "occurrences", "least")] == expected
+    held_out = json.loads((finished / "held_out.json").read_text())
+    share = 1 - (held_out["units"] - held_out["ngram_units"]) / held_out["tokens"]
+    assert f"{share:.1%} of the held-out tokens" in page.text
 
 
 def test_corpora_that_are_not_those_of_the_run_are_not_used(finished: Path, tmp_path: Path) -> None:
@@ -103,18 +111,6 @@ def test_a_folder_of_results_stands_for_its_runs_with_mean_and_range(tmp_path: P
     assert f"{tmp_path / 'sweep' / 'results.jsonl'}: left out, because incomplete: line 4" in done.stderr
 
 
-def test_what_the_lexicon_holds_is_shown(finished: Path, tmp_path: Path) -> None:
-    page, _, _ = report(tmp_path, finished)
-    rows = [line.split("\t") for line in (finished / "lexicon.tsv").read_text().splitlines()[1:]]
-    counts = sorted(int(count) for ngram, count, _ in rows if ngram.count(" ") == 1)
-    row = page.table_with("length", "occurrences").row("2 words")
-    expected = [f"{number:,}" for number in (len(counts), sum(counts), counts[0])]
-    assert [row[key] for key in ("n-grams", "occurrences", "least")] == expected
-    held_out = json.loads((finished / "held_out.json").read_text())
-    share = 1 - (held_out["units"] - held_out["ngram_units"]) / held_out["tokens"]
-    assert f"{share:.1%} of the held-out tokens" in page.text
-
-
 def test_masks_of_held_out_texts_are_filled_by_the_last_checkpoint(finished: Path, tmp_path: Path) -> None:
     page, done, _ = report(tmp_path, finished, examples=2)
     assert_self_contained(page)
@@ -155,12 +151,17 @@ def test_steps_are_round_and_the_names_of_lines_stand_below_the_axes(tmp_path: P
     assert figure.bbox.containsx(names.x1)
 
 
-def test_scores_in_percent_and_many_labels_are_shown(finetuned: Path, tmp_path: Path) -> None:
-    tuned = tmp_path / "tuned"
-    tuned.mkdir()
-    for name in ("config.yaml", "log.jsonl"):
-        shutil.copy(finetuned / name, tuned / name)
-    result = json.loads((finetuned / "result.json").read_text())
+@pytest.fixture
+def tuned(finetuned: Path, tmp_path: Path) -> Path:
+    """A copy of the files of a fine-tuning that the page reads."""
+    (tmp_path / "tuned").mkdir()
+    for name in ("config.yaml", "log.jsonl", "result.json"):
+        shutil.copy(finetuned / name, tmp_path / "tuned" / name)
+    return tmp_path / "tuned"
+
+
+def test_scores_in_percent_and_many_labels_are_shown(tuned: Path, tmp_path: Path) -> None:
+    result = json.loads((tuned / "result.json").read_text())
     del result["constant"]
     result["metric"] = {"name": "conlleval", "chooses": "f1", "unit": "percent"}
     result["scores"] = {"dev": {"f1": 71.25, "best_f1_thresh": 0.5, "found": 7}}
@@ -175,15 +176,11 @@ def test_scores_in_percent_and_many_labels_are_shown(finetuned: Path, tmp_path: 
 HOSTILE = "$\\bad$</script><script>alert(1)</script>\"'&<img src=https://example.org/x>"
 
 
-def test_text_of_files_cannot_become_markup_of_the_page(finetuned: Path, tmp_path: Path) -> None:
+def test_text_of_files_cannot_become_markup_of_the_page(tuned: Path, tmp_path: Path) -> None:
     evaluations = {0: {"perplexity": 8.0, HOSTILE: 1.0}, 20: {"perplexity": math.nan, "ngram_perplexity": 10.0}}
     first = made_run(tmp_path / f"<b>{HOSTILE.replace('/', '_')}", evaluations, objective={HOSTILE: HOSTILE})
     other = made_run(tmp_path / "other", perplexities(7.0, 8.0))
-    tuned = tmp_path / "tuned"
-    tuned.mkdir()
-    for name in ("config.yaml", "log.jsonl"):
-        shutil.copy(finetuned / name, tuned / name)
-    result = json.loads((finetuned / "result.json").read_text())
+    result = json.loads((tuned / "result.json").read_text())
     result |= {"confusion": {HOSTILE: {HOSTILE: {HOSTILE: 3}}}}
     result["constant"]["answer"] = HOSTILE
     result["scores"]["dev"][HOSTILE] = 0.5
@@ -200,20 +197,10 @@ def test_text_of_files_cannot_become_markup_of_the_page(finetuned: Path, tmp_pat
 
 def test_the_page_of_long_runs_is_small(tmp_path: Path) -> None:
     folders = []
+    terms = ("explicit", "comprehensive", "generator", "rtd")
     for number in range(3):
         folder = made_run(tmp_path / f"run{number}", perplexities(50.0, 60.0), objective={"masking": f"m{number}"})
-        names = (
-            "loss",
-            "explicit",
-            "comprehensive",
-            "generator",
-            "rtd",
-            "learning_rate",
-            "skipped",
-            "sent_bytes",
-            *METERS,
-        )
-        values = dict.fromkeys(names, 1.23456789)
+        values = dict.fromkeys((*terms, "loss", "learning_rate", "skipped", "sent_bytes", *METERS), 1.23456789)
         records = [{"kind": "train", "step": step, **values} for step in range(200, 100_000, 200)]
         records += [{"kind": "eval", "step": step, "perplexity": 9.87654321} for step in range(1000, 100_000, 1000)]
         (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -222,8 +209,7 @@ def test_the_page_of_long_runs_is_small(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size < 400_000
     points = curves["Loss term rtd"]["run0"]
     assert (len(points), points[0], points[-1]) == (150, (200, 1.23456789), (99800, 1.23456789))
-    terms = {title for title in curves if title.startswith("Loss term")}
-    assert terms == {f"Loss term {name}" for name in ("explicit", "comprehensive", "generator", "rtd")}
+    assert {title for title in curves if title.startswith("Loss term")} == {f"Loss term {name}" for name in terms}
 
 
 def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:

@@ -111,11 +111,6 @@ def scores(p: Arrays, x: np.ndarray, prefix: str, table: np.ndarray | None, epsi
     return x @ table.T + p[f"{prefix}_out_fc.b_0"]
 
 
-def pooled(p: Arrays, x: np.ndarray) -> np.ndarray:
-    """Return the pooler's output [H] for the context rows [L, H] of one sequence."""
-    return np.tanh(linear(x[0], p, "pooled_fc"))
-
-
 def terms(
     main: ModelConfig, small: ModelConfig, p: Arrays, batch: Batch, sampled: np.ndarray | None, tokens: int
 ) -> dict[str, float]:

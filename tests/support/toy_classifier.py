@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
 
@@ -23,7 +24,7 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import open_program
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch, Field
-from reader.batches.sampler import micro_batch_rows
+from reader.batches.sampler import accumulation_steps, micro_batch_rows
 
 POINTS = Field("points", "B2", "float32", "coordinates")
 CLASSES = Field("classes", "B", "int64", "0 inside the unit circle, 1 outside")
@@ -54,18 +55,18 @@ def samples(first: int, last: int) -> Batch:
 
 
 def batches(
-    consumed: int, world: World, steps: int = 1, nan_step: int | None = None
+    consumed: int, world: World, steps: int = 1, bad_steps: Sequence[int] = ()
 ) -> Generator[list[Batch], None, None]:
     """Yield the micro-batches of each step without end; this job runs in one process.
 
-    A point of step `nan_step` is NaN.
+    A point of each of `bad_steps`, counted from 0, is NaN.
     """
     assert world.size == 1
     while True:
         batch = [samples(consumed + a, consumed + b) for a, b in micro_batch_rows(BATCH_SIZE, 0, 1, steps)]
-        consumed += BATCH_SIZE
-        if nan_step is not None and consumed == nan_step * BATCH_SIZE:
+        if consumed // BATCH_SIZE in bad_steps:
             batch[0]["points"][0] = np.nan
+        consumed += BATCH_SIZE
         yield batch
 
 
@@ -87,16 +88,17 @@ def toy_job(
     folder: Path,
     start: Path | None = None,
     rate_scale: dict[str, float] | None = None,
-    steps: int = 120,
-    log_every: int = 10,
-    save_every: int = 40,
-    eval_every: int = 60,
-    nan_step: int | None = None,
+    bad_steps: Sequence[int] = (),
     selection: Selection | None = None,
     optimizer: OptimizerConfig = SETTINGS,
+    steps: int = 120,
+    **trainer: Any,
 ) -> Job:
-    """Return the job; `start` is a checkpoint to take start values from."""
+    """Return the job; `start` is a checkpoint to take start values from, `trainer` has fields of TrainerConfig."""
     identity = {"toy": str(start)}
+    intervals = {"log_every": 10, "eval_every": 60, "save_every": 40, "keep_checkpoints": 9}
+    settings = TrainerConfig(**{"max_steps": steps, "visualdl": False, **intervals, **trainer})
+    parts = accumulation_steps(BATCH_SIZE, 1, settings.micro_batch)
     return Job(
         folder=folder,
         seed=3,
@@ -104,7 +106,8 @@ def toy_job(
         config={},
         network=ToyNetwork(),
         batch_size=BATCH_SIZE,
-        batches=partial(batches, nan_step=nan_step),
+        batches=partial(batches, steps=parts, bad_steps=bad_steps),
+        row_counts=lambda batch: [len(batch["points"])],
         evaluators=(ToyEvaluator(),),
         evaluates_start=selection is None,
         selection=selection,
@@ -112,13 +115,6 @@ def toy_job(
         learning_rate=partial(learning_rate, settings=optimizer, decay_steps=120),
         rate_scale=rate_scale and rate_scale.__getitem__,
         optimizer=optimizer,
-        trainer=TrainerConfig(
-            max_steps=steps,
-            log_every=log_every,
-            eval_every=eval_every,
-            save_every=save_every,
-            keep_checkpoints=9,
-            visualdl=False,
-        ),
+        trainer=settings,
         resume_from=resume_checkpoint(folder, identity),
     )

@@ -41,6 +41,10 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
     assert (config.model.hidden_size, config.model.num_attention_heads, config.model.emb_size) == (64, 8, None)
     assert (config.data.batch_size, config.data.max_seq_len, config.seed) == (32, 100, 5)
     assert config.optimizer == PretrainConfig().optimizer
+    # Numbers may have an exponent or underscores.
+    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
+    config = load("--config", path, "--optimizer.epsilon=1e-8")
+    assert (config.optimizer.learning_rate, config.decay_steps, config.optimizer.epsilon) == (1e-3, 2_000_000, 1e-8)
     # What is given is known, also if it is the default.
     options = ["--config", over, "--optimizer.beta1", "0.9", "--model.emb_size=null", "--check"]
     assert load_config(PretrainConfig, options, "test", "", {"check": ""})[1] == {
@@ -73,6 +77,7 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         (f"data: {{batch_size: '0x{'f' * 300}'}}", r"x\.yaml: data\.batch_size: "),
         ("model: {hidden_size: 10, num_attention_heads: 4}", r"model\.num_attention_heads: .*; 2 would$"),
         ("model: {max_position_embeddings: 100}", r"data\.max_seq_len: 512 .*--data\.max_seq_len 100"),
+        ("optimizer: {decay_steps: 200, warmup_steps: 9}", r"optimizer\.decay_steps: 200"),
         ("trainer: {max_steps: 100}", r"optimizer\.warmup_steps: .*--optimizer\.warmup_steps 10$"),
     ],
 )
@@ -91,14 +96,6 @@ def test_an_invalid_option_gives_an_error_that_names_the_command_line(tmp_path: 
         load("--config", path, argument)
     with pytest.raises(InputError, match=r"^--config: "):
         load("--config", path, f"--config={path}")
-
-
-def test_numbers_may_have_an_exponent_or_underscores(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
-    config = load("--config", path, "--optimizer.epsilon=1e-8")
-    assert config.optimizer.learning_rate == 1e-3
-    assert config.decay_steps == 2_000_000
-    assert config.optimizer.epsilon == 1e-8
 
 
 def test_the_printed_config_explains_every_field_and_loads_again(tmp_path: Path) -> None:

@@ -15,9 +15,7 @@ from tests.support.pretended_gpu import pretend
 
 
 def test_the_package_for_cpus_is_recognised_without_loading_it() -> None:
-    code = (
-        "import sys; from ernie_gram.distributed import device as d; print(d.visible_gpus(), 'paddle' in sys.modules)"
-    )
+    code = "import sys; from ernie_gram.distributed.device import *; print(visible_gpus(), 'paddle' in sys.modules)"
     assert python("-c", code).stdout == "0 False\n"
 
 
@@ -68,14 +66,12 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_device("auto", "bfloat16") is True
 
 
-def test_a_cpu_without_bfloat16_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a CPU that has no bfloat16, which says why."""
     monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels(("gelu",), "X has no AMX"))
     assert check_device("cpu", "float32") is False
     with pytest.raises(InputError, match=r"^--precision: .*X has no AMX"):
         check_device("cpu", "bfloat16", precision_key="--precision")
-
-
-def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(0, replace=monkeypatch.setattr)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     assert check_device("auto", "float32", 9) is False

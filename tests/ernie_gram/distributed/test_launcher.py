@@ -31,14 +31,7 @@ def _no_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({}, Processes(1, 1, 0, is_launcher=False)),
         ({"NPROC": "1"}, Processes(1, 1, 0, is_launcher=False)),
         ({"NPROC": " 3 "}, Processes(3, 3, 0)),
-        (
-            {"NPROC": "2", "LAUNCH_ARGS": "--nnodes=4 --rank 3 --master 127.0.0.1:7"},
-            Processes(2, 8, 6, "127.0.0.1:7"),
-        ),
-        (
-            {"NPROC": "1", "LAUNCH_ARGS": "--nnodes 2 --rank 1 --master localhost:7"},
-            Processes(1, 2, 1, "localhost:7"),
-        ),
+        ({"NPROC": "2", "LAUNCH_ARGS": "--nnodes=4 --rank 3 --master 127.0.0.1:7"}, Processes(2, 8, 6, "127.0.0.1:7")),
     ],
 )
 def test_processes_are_those_of_the_environment(
@@ -46,12 +39,6 @@ def test_processes_are_those_of_the_environment(
 ) -> None:
     monkeypatch.setattr(os, "environ", environment)
     assert processes_of_job() == expected
-
-
-def test_a_process_is_started_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher, "visible_gpus", lambda: 3)
-    monkeypatch.setattr(os, "environ", {})
-    assert processes_of_job() == Processes(3, 3, 0)
 
 
 @pytest.mark.parametrize(("visible", "is_noted"), [(None, True), ("", False), ("-1", False), ("0,1", True)])
@@ -67,6 +54,8 @@ def test_gpus_of_another_package_of_paddle_are_noted_unless_they_are_hidden(
     done = call(lambda: print(processes_of_job().here))
     note = "note: this machine has 2 GPUs, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them\n"
     assert done == Done(0, "1\n", note if is_noted and not is_gpu_package else "")
+    monkeypatch.setattr(launcher, "visible_gpus", lambda: 3)
+    assert processes_of_job() == Processes(3, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -119,12 +108,15 @@ def test_a_port_of_another_process_is_refused_where_rank_0_needs_it(monkeypatch:
 
 
 def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NUM_NODES": "", "NPROC": "1"})
-    with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: is not set"):
-        processes_of_job()
-    monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "two", "NPROC": "1"})
-    with pytest.raises(InputError, match=r"^SLURM_STEP_NUM_TASKS: two is not a number"):
-        processes_of_job()
+    slurm = {"SLURM_JOB_NUM_NODES": "", "NPROC": "1"}
+    for more, key in (
+        ({"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_STEP_NODELIST"),
+        ({"SLURM_STEP_NUM_TASKS": "two"}, "SLURM_STEP_NUM_TASKS"),
+        ({"NPROC": "many"}, "NPROC"),
+    ):
+        monkeypatch.setattr(os, "environ", slurm | more)
+        with pytest.raises(InputError, match=f"^{key}: "):
+            processes_of_job()
 
 
 def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
@@ -135,7 +127,7 @@ def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
     monkeypatch.setattr(os, "environ", {**of_slurm, "PATH": str(tmp_path)})
     for job, port in (("123", 20128), ("124", 20129), ("19999", 20004)):
         monkeypatch.setenv("SLURM_JOB_ID", job)
-        with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: scontrol cannot read node\[3-4\]; set LAUNCH"):
+        with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: "):
             launcher._machines_of_slurm(1)
         (tmp_path / "scontrol").write_text('#!/bin/sh\n[ "$3" = "node[3-4]" ] && echo node3 && echo node4\n')
         (tmp_path / "scontrol").chmod(0o755)
@@ -185,37 +177,27 @@ time.sleep(60)
 """
 THREADS_OF_RANK = """
 from ernie_gram.distributed.world import RANK
-import os, pathlib
-pathlib.Path(__file__).with_name(f"threads.{RANK}").write_text(os.environ["OMP_NUM_THREADS"])
+import os
+print(f"rank {RANK}:", os.environ["OMP_NUM_THREADS"])
 """
 
 
 @pytest.mark.parametrize("given", ["", "3"])
 def test_ranks_share_the_cores_unless_the_number_of_threads_is_given(tmp_path: Path, given: str) -> None:
-    script = tmp_path / "rank.py"
-    script.write_text(THREADS_OF_RANK)
-    done = python(*two_ranks(tmp_path / "log", str(script)), OMP_NUM_THREADS=given, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found = [path.read_text() for path in tmp_path.glob("threads.*")]
-    assert found == [given or str(max(1, available_cores() // 2))] * 2
+    """The console shows the first rank of this job only.
 
-
-def test_secrets_of_the_environment_are_in_no_log(tmp_path: Path) -> None:
-    """Paddle's launcher would write the whole environment of each rank into files that everybody can read."""
-    log, secret = tmp_path / "log", "a secret of the test"
-    (script := tmp_path / "rank.py").write_text("pass")
-    done = python(*two_ranks(log, str(script)), API_TOKEN=secret, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert [path.name for path in log.iterdir() if secret in path.read_text()] == []
-
-
-def test_the_console_shows_the_first_rank_of_this_job_only(tmp_path: Path) -> None:
+    No log has secrets: Paddle's launcher would write the environment of each rank into files that everybody can read.
+    """
     (log := tmp_path / "log").mkdir()
     (log / "workerlog.0").write_text("of an earlier job\n")
-    (script := tmp_path / "rank.py").write_text("import os\nprint('rank', os.environ['PADDLE_TRAINER_ID'])")
-    done = python(*two_ranks(log, str(script)), timeout=120)
-    assert (done.returncode, done.stdout) == (0, "rank 0\n"), done.stderr
-    assert (log / "workerlog.0").read_text() == "of an earlier job\nrank 0\n"
+    (script := tmp_path / "rank.py").write_text(THREADS_OF_RANK)
+    more = {"OMP_NUM_THREADS": given, "API_TOKEN": "a secret of the test"}
+    done = python(*two_ranks(log, str(script)), timeout=120, **more)
+    threads = given or str(max(1, available_cores() // 2))
+    assert (done.returncode, done.stdout) == (0, f"rank 0: {threads}\n"), done.stderr
+    shown = [(log / f"workerlog.{rank}").read_text() for rank in (0, 1)]
+    assert shown == [f"of an earlier job\nrank 0: {threads}\n", f"rank 1: {threads}\n"]
+    assert [path.name for path in log.iterdir() if more["API_TOKEN"] in path.read_text()] == []
 
 
 def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:

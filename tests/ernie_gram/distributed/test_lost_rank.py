@@ -6,13 +6,11 @@ import platform
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, python, two_ranks
+from tests.support.commands import ROOT, python, two_ranks, wait_for
 from tests.support.runs import options
 
 # The ranks that wait are killed after a second; no checkpoint is being written.
@@ -27,20 +25,14 @@ def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
     # The ranks are found after the death of their launcher by its folder, which is among their arguments.
     launcher = subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
     try:
-        wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
+        assert wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
         launcher.kill()
         launcher.communicate()
-        wait_for(lambda: len(list(tmp_path.glob("saved.*"))) == 2)
-        wait_for(lambda: subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False).stdout == b"")
+        assert wait_for(lambda: len(list(tmp_path.glob("saved.*"))) == 2)
+        pgrep = ["pgrep", "-f", str(tmp_path)]
+        assert wait_for(lambda: subprocess.run(pgrep, capture_output=True, check=False).stdout == b"")
     finally:
         subprocess.run(["pkill", "-KILL", "-f", str(tmp_path)], check=False)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Four processes are started only if the variable FOUR_PROCESSES is set: on two co
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,19 +17,13 @@ from tests.support.commands import ranks as start
 from tests.support.small_model import TOKENS
 
 
-def run_ranks(ranks: int, folder: Path) -> list[dict[str, np.ndarray]]:
-    """Return what each rank of tests/support/row_exchange_ranks.py has written.
-
-    The tests take as long as the processes need to start, so each number of processes is started once.
-    """
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.needs("FOUR_PROCESSES"))])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, np.ndarray]]:
+    """What each rank of tests/support/row_exchange_ranks.py writes. Starting the processes takes most of the time."""
+    ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
     done = python(*start(ranks, folder / "log", "tests/support/row_exchange_ranks.py"), str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
-
-
-@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.needs("FOUR_PROCESSES"))])
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, np.ndarray]]:
-    return run_ranks(request.param, tmp_path_factory.mktemp("ranks"))
 
 
 def of(arrays: dict[str, np.ndarray], way: str) -> dict[str, np.ndarray]:

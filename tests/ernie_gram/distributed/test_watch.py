@@ -66,10 +66,6 @@ def run(ranks: list[Rank], *signals: int) -> tuple[int, list[str]]:
     return status, [line.removeprefix("error: ") for line in said.getvalue().splitlines()]
 
 
-def test_ranks_that_end_well_are_not_mentioned(start: Callable[..., list[Rank]]) -> None:
-    assert run(start("true", "sleep 0.2")) == (0, [])
-
-
 @pytest.mark.parametrize(
     ("command", "status", "reason"),
     [
@@ -93,11 +89,15 @@ def test_a_rank_that_dies_ends_the_job_with_its_name_and_reason(
     assert ranks[2].status == -signal.SIGKILL
 
 
+def beating(folder: Path, more: str = "") -> str:
+    """Return the command of a rank with a heartbeat, which runs `more` at the end; its arguments are to follow."""
+    (folder / "rank.py").write_text(HEARTBEAT + more)
+    variables = f"PYTHONPATH={shlex.quote(str(ROOT))} ERNIE_GRAM_HEARTBEATS={folder}"
+    return f"{variables} exec {shlex.quote(sys.executable)} {folder / 'rank.py'}"
+
+
 def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
-    script = tmp_path / "rank.py"
-    script.write_text(HEARTBEAT)
-    variables = f"PYTHONPATH={shlex.quote(str(ROOT))} ERNIE_GRAM_HEARTBEATS={tmp_path}"
-    python = f"{variables} exec {shlex.quote(sys.executable)} {script}"
+    python = beating(tmp_path)
     one, other = tmp_path / "one", tmp_path / "other"
     # They wait for each other: on a loaded machine, one of them may start later.
     ranks = start(f"{python} 0 {one} 8 60 {other}", f"{python} 1 {other} 3 60 {one}")
@@ -120,12 +120,8 @@ def test_a_stopped_rank_is_named_when_another_has_lost_the_connection_to_it(star
 
 
 def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
-    script = tmp_path / "rank.py"
-    script.write_text(HEARTBEAT + "time.sleep(1.5)\n")
-    python = (
-        f"PYTHONPATH={shlex.quote(str(ROOT))} ERNIE_GRAM_HEARTBEATS={tmp_path} {shlex.quote(sys.executable)} {script}"
-    )
-    assert run(start(f"{python} 0 {tmp_path}/one 15 0")) == (0, [])
+    python = beating(tmp_path, "time.sleep(1.5)\n")
+    assert run(start(f"{python} 0 {tmp_path}/one 15 0", "true")) == (0, [])
 
 
 def test_polls_without_progress_are_counted_and_not_the_time(start: Callable[..., list[Rank]]) -> None:

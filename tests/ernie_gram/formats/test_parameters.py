@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -11,27 +12,17 @@ import pytest
 from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes, load_parameters
 from ernie_gram.formats.untrusted.arrays import write_safetensors
-from ernie_gram.model.config import ModelConfig
 from reader.errors import InputError
-from tests.support.model_folders import random_arrays
+from tests.support import model_folders
+from tests.support.model_folders import VOCABULARY, random_arrays
 
-TOKENS = 30
-CONFIG = ModelConfig(
-    vocab_size=TOKENS,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    max_position_embeddings=16,
-    out_emb_size=4,
-    sent_type_vocab_size=3,
-    use_relative_position=False,
-)
+CONFIG = dataclasses.replace(model_folders.CONFIG, use_relative_position=False)
 
 
 def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) -> Path:
     """Write a BERT of the size of CONFIG; `changes` holds arrays to put in under its names, or None to remove one."""
-    config = ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True, "out_emb_size": 0})
-    arrays = random_arrays(encoder_shapes(config) | (head_shapes(config, TOKENS) if with_head else {}))
+    config = dataclasses.replace(CONFIG, use_sentence_embedding=True, out_emb_size=0)
+    arrays = random_arrays(encoder_shapes(config) | (head_shapes(config, len(VOCABULARY)) if with_head else {}))
     theirs = from_ours(arrays, "bert", 2, with_prefix=True)
     for name, values in changes.items():
         if values is None:
@@ -44,7 +35,7 @@ def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) 
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 WIDE = "bert.encoder.layer.0.intermediate.dense.weight"
-NAN = np.array([np.nan] * 8, np.float32)
+NAN = np.array([np.nan] * 16, np.float32)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +45,8 @@ NAN = np.array([np.nan] * 8, np.float32)
         ({QUERY: None, QUERY.replace("weight", "bias"): None}, f"{QUERY[5:]}, {QUERY[5:-6]}bias"),
         ({"bert.encoder.layer.2.output.dense.bias": NAN}, "bert.encoder.layer.2.output.dense.bias"),
         # The transposed shape, as in a file of Paddle.
-        ({WIDE: np.zeros((8, 32), np.float32)}, f"{WIDE} has shape [8, 32]"),
-        ({QUERY: np.zeros((8, 8), np.int64)}, f"{QUERY} holds int64"),
+        ({WIDE: np.zeros((16, 64), np.float32)}, f"{WIDE} has shape [16, 64]"),
+        ({QUERY: np.zeros((16, 16), np.int64)}, f"{QUERY} holds int64"),
         ({"bert.embeddings.LayerNorm.bias": NAN}, "bert.embeddings.LayerNorm.bias"),
         ({"cls.predictions.bias": None}, "cls.predictions.bias"),
         ({"embeddings.LayerNorm.bias": NAN}, "are the same parameter"),
@@ -65,20 +56,20 @@ def test_parameters_that_do_not_fit_are_refused_in_one_line_that_names_them(
     changes: dict[str, np.ndarray | None], message: str, tmp_path: Path
 ) -> None:
     path = bert_file(tmp_path / "model.safetensors", **changes)
-    config = ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True})
+    config = dataclasses.replace(CONFIG, use_sentence_embedding=True)
     with pytest.raises(InputError, match=rf"^{path}: .*{re.escape(message)}"):
         load_parameters(path, "bert", config)
 
 
 def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path) -> None:
-    half = np.arange(64).reshape(8, 8).astype(np.float16)
+    half = np.arange(256).reshape(16, 16).astype(np.float16)
     path = bert_file(
         tmp_path / "model.safetensors",
         with_head=False,
         **{QUERY: half, "bert.embeddings.position_ids": np.arange(16), "cls.seq_relationship.bias": NAN[:2]},
         **{"classifier.bias": NAN[:2]},
     )
-    loaded = load_parameters(path, "bert", ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True}))
+    loaded = load_parameters(path, "bert", dataclasses.replace(CONFIG, use_sentence_embedding=True))
     name = "encoder_layer_1_multi_head_att_query_fc.w_0"
     assert np.array_equal(loaded.arrays[name], half.T.astype(np.float32))
     assert loaded.arrays[name].dtype == np.float32

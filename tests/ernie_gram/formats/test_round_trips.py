@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.formats.model import Format, ModelRecord, digest_of
+from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.registry import WRITTEN, WRITTEN_NAMES, read_model, write_model
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
 from reader.tokenization.sentencepiece import SentencePieceVocabulary
+from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.reader.tokenization.test_sentencepiece import OURS, trained
 from tests.support.model_folders import VOCABULARY, encoder_output, random_model
 
@@ -20,7 +21,7 @@ PLAIN = {"use_relative_position": False}
 BERT = {**PLAIN, "use_sentence_embedding": True}
 MODELS = {
     "relative-pooler": {"use_pooler": True, "hidden_act": "relu"},
-    "plain": {**PLAIN, "use_pooler": True},
+    "plain": {**PLAIN, "use_pooler": True, "vocabulary": WordPieceVocabulary(VOCABULARY.tokens, lowercase=False)},
     "bert-head": {**BERT, "with_head": True},
     "bert-epsilon-intermediate": {**BERT, "layer_norm_eps": 1e-12, "intermediate_size": 24},
     "everything": {"use_sentence_embedding": True, "use_pooler": True, "with_head": True},
@@ -48,24 +49,21 @@ def no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reader.system.atomic_files.flush_to_disk", lambda path: None)
 
 
-def holders(model: ModelRecord) -> list[Format]:
-    return [each for each in WRITTEN if each.cannot_hold is not None and not each.cannot_hold(model)]
-
-
 def assert_same_model(found: ModelRecord, model: ModelRecord) -> None:
     assert replace(found.config, **TRAINING_SETTINGS) == replace(model.config, **TRAINING_SETTINGS)
     assert found.parameters.keys() == model.parameters.keys()
     for name, values in model.parameters.items():
         assert found.parameters[name].dtype == np.float32
         assert np.array_equal(found.parameters[name], values), name
-    assert found.vocabulary.fingerprint == VOCABULARY.fingerprint
+    assert found.vocabulary.fingerprint == model.vocabulary.fingerprint
+    assert found.vocabulary.lowercase == model.vocabulary.lowercase
     assert (found.pretraining is None) == (model.pretraining is None)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_is_the_same_after_any_two_formats_that_can_hold_it(name: str, tmp_path: Path) -> None:
     model = random_model(**MODELS[name])
-    able = holders(model)
+    able = [each for each in WRITTEN if each.cannot_hold is not None and not each.cannot_hold(model)]
     assert {each.name for each in able} == HELD_BY[name] & set(WRITTEN_NAMES)
     last = model
     for first in able:
@@ -154,6 +152,12 @@ def test_a_vocabulary_of_another_kind_is_refused_by_other_software(tmp_path: Pat
 def test_tables_that_a_model_does_not_read_are_written_as_zeros_where_the_other_software_always_reads_them(
     tmp_path: Path,
 ) -> None:
+    """Rows beyond the vocabulary are never predicted there."""
+    model = random_model(**MODELS["unused-rows"])
+    write_model(model, tmp_path / "rows", "bert")
+    bias = read_arrays(tmp_path / "rows" / "model.safetensors").arrays["cls.predictions.bias"]
+    assert np.array_equal(bias[:-3], model.parameters["mask_lm_out_fc.b_0"])
+    assert not np.exp(bias[-3:].astype(np.float32)).any()
     model = random_model(use_relative_position=False)
     for target, file, tables in (
         ("upstream_static", "params", {"sent_embedding": (2, 16), "rel_pos_embedding": (33, 4)}),
@@ -162,20 +166,10 @@ def test_tables_that_a_model_does_not_read_are_written_as_zeros_where_the_other_
         ("paddlenlp", "model.safetensors", {"embeddings.token_type_embeddings.weight": (2, 16)}),
     ):
         write_model(model, tmp_path / target, target)
-        path = tmp_path / target / file
-        arrays = read_arrays(path).arrays
+        arrays = read_arrays(tmp_path / target / file).arrays
         for name, shape in tables.items():
             assert arrays[name].shape == shape
             assert not arrays[name].any()
-
-
-def test_rows_beyond_the_vocabulary_are_never_predicted_in_other_software(tmp_path: Path) -> None:
-    model = random_model(**MODELS["unused-rows"])
-    write_model(model, tmp_path / "bert", "bert")
-    bias = read_arrays(tmp_path / "bert" / "model.safetensors").arrays["cls.predictions.bias"]
-    assert len(bias) == len(VOCABULARY) + 3
-    assert np.array_equal(bias[: len(VOCABULARY)], model.parameters["mask_lm_out_fc.b_0"])
-    assert not np.exp(bias[len(VOCABULARY) :].astype(np.float32)).any()
 
 
 def test_the_digest_covers_names_types_shapes_and_values_and_no_order() -> None:

@@ -14,10 +14,7 @@ import pytest
 from tqdm import tqdm
 
 from ernie_gram.api import Model
-from ernie_gram.distributed.world import start_world
-from ernie_gram.export_inference import export_model
 from ernie_gram.fill_mask import main as fill_main
-from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
 from ernie_gram.inference.export import build_encoder
@@ -27,6 +24,7 @@ from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from tests.ernie_gram.inference.test_exported_program import exported
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of
@@ -37,20 +35,14 @@ SIZES = CorpusSizes(TOKENS, NGRAMS)
 SPECIAL = len(SPECIAL_TOKENS)  # the first tokens of the vocabulary, which are no answers
 
 
-def exported(model: ModelRecord, outputs: str, factory: pytest.TempPathFactory) -> Path:
-    folder = factory.mktemp(outputs) / "model"
-    export_model(model, outputs, folder, start_world("cpu"))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def fill_mask_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return exported(random_model("explicit"), "fill_mask", tmp_path_factory)
+    return exported(random_model("explicit"), "fill_mask", tmp_path_factory.mktemp("fill_mask") / "model")
 
 
 @pytest.fixture(scope="module")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return exported(random_model(None, **PAIRS), "encoder", tmp_path_factory)
+    return exported(random_model(None, **PAIRS), "encoder", tmp_path_factory.mktemp("encoder") / "model")
 
 
 def infer(*arguments: object, stdin: bytes = b"", main: Callable[[], None] = infer_main) -> Done:
@@ -65,13 +57,6 @@ def answers(done: Done, status: int = 0) -> list[dict[str, Any]]:
 def masked_sentences(count: int) -> list[str]:
     random = np.random.default_rng(3)
     return [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(count)]
-
-
-def test_a_pair_is_refused_if_the_model_has_one_sentence_type(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = exported(random_model(None, sent_type_vocab_size=1, **PAIRS), "encoder", tmp_path_factory)
-    done = infer(folder, stdin=b"a b\na\tb\n")
-    assert [answer["text"] for answer in answers(done, status=2)] == ["a b"]
-    assert done.stderr.startswith("error: standard input, line 2: ")
 
 
 def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder: Path) -> None:
@@ -156,6 +141,9 @@ def test_bad_lines_are_named_and_the_good_ones_answered(encoder_folder: Path, tm
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=b"\xff\n")
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
+    # A pair, but the model has one sentence type.
+    other = exported(random_model(None, sent_type_vocab_size=1, **PAIRS), "encoder", tmp_path / "model")
+    check(infer(other, stdin=b"a b\na\tb\n"), 1, 2)
 
 
 def test_in_batches_of_one_each_line_is_answered_before_the_next_is_read(
@@ -184,7 +172,6 @@ def test_invalid_options_give_one_line(encoder_folder: Path, fill_mask_folder: P
     other = tmp_path / "other.npz"
     other.touch()
     for arguments, message in (
-        ([tmp_path / "nowhere"], f"{tmp_path / 'nowhere'}: "),
         ([damaged], f"{damaged / 'model.pdiparams'}: "),
         ([encoder_folder, "--input", tmp_path / "missing.txt"], f"{tmp_path / 'missing.txt'}: "),
         ([encoder_folder, "--batch_size", 0], "argument --batch_size: "),

@@ -124,9 +124,7 @@ def test_sequences_without_tokens_and_lengths_beyond_the_slots() -> None:
     found = [out, *case.backward(out, log_sums)]
     for ours, expected in zip(found, case.reference(np.ones(1)), strict=True):
         assert np.allclose(ours, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_no_sequences() -> None:
+    # No sequences at all.
     case = Case((0, 5, 2, 4), True, False)
     out, log_sums = case.forward()
     of_projected, of_bias = case.backward(out, log_sums)

@@ -7,18 +7,7 @@ import pytest
 from scipy import special
 
 from ernie_gram.kernels import biases
-
-random = np.random.default_rng(1)
-
-
-def numbers(*shape: int) -> np.ndarray:
-    return random.standard_normal(shape, dtype=np.float32)
-
-
-def test_a_bias_is_added_to_every_row() -> None:
-    rows, bias, out = numbers(9, 31), numbers(31), np.empty((9, 31), np.float32)
-    biases.add_bias(rows, bias, out)
-    assert np.array_equal(out, rows + bias)
+from tests.ernie_gram.kernels.test_compiled import numbers
 
 
 def test_gelu_of_biased_rows() -> None:

@@ -44,17 +44,14 @@ def test_numbers_are_dropped_at_the_rate_and_the_others_are_scaled_up(rate: floa
 
 
 def test_a_rate_may_be_almost_1_and_the_seed_decides_the_masks() -> None:
+    """Dropouts of a program have masks of their own. That the numbers of one are independent follows from Philox."""
     first, _, _ = drawn(0.999999, (1000, 1000))
     assert 0 < (first != 0).sum() < 100  # 15 expected
+    first, second, _ = drawn(0.3, (1000, 1000))
+    assert abs(np.corrcoef(first.reshape(-1) == 0, second.reshape(-1) == 0)[0, 1]) < 5 / first.size**0.5
     one, again, other = (drawn(0.2, (64, 65), seed)[0] for seed in (1, 1, 2))
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
-
-
-def test_dropouts_of_a_program_have_masks_of_their_own() -> None:
-    """That the numbers of a mask are independent follows from Philox, see test_compiled.py."""
-    first, second, _ = drawn(0.3, (1000, 1000))
-    assert abs(np.corrcoef(first.reshape(-1) == 0, second.reshape(-1) == 0)[0, 1]) < 5 / first.size**0.5
 
 
 def test_other_integers_are_not_taken_for_keys() -> None:

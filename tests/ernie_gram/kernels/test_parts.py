@@ -28,12 +28,8 @@ def test_every_part_is_computed_once() -> None:
     assert sys.getrefcount(rows) == owners
 
 
-ROWS = np.zeros((2, 3), np.float32)
-
-
-@pytest.mark.parametrize(
-    "rows", [ROWS.astype(np.float64), ROWS[:, :2], ROWS.T, ROWS[0]], ids=["dtype", "steps", "order", "axes"]
-)
-def test_arrays_of_another_type_are_refused(rows: np.ndarray) -> None:
-    with pytest.raises(TypeError):
-        weighted_sums(rows, 0.5, 0, np.zeros(3, np.float32))
+def test_arrays_of_another_type_are_refused() -> None:
+    rows = np.zeros((2, 3), np.float32)
+    for other in (rows.astype(np.float64), rows[:, :2], rows.T, rows[0]):
+        with pytest.raises(TypeError):
+            weighted_sums(other, 0.5, 0, np.zeros(3, np.float32))

@@ -63,23 +63,6 @@ def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) 
         np.testing.assert_allclose(hidden[row, :length], expected, atol=1e-5)
 
 
-def test_dropout_applies_only_in_training() -> None:
-    from ernie_gram.model.encoder import Encoder
-
-    ids = np.arange(20).reshape(2, 10)
-
-    def outputs(train: bool) -> np.ndarray:
-        def build(feeds: dict) -> list:
-            encoder = Encoder(parameters.encoder(SMALL, 50), SMALL)
-            encoder.train() if train else encoder.eval()
-            return [encoder(feeds["ids"], feeds["lengths"])[0]]
-
-        return run(build, {"ids": ids, "lengths": np.array([10, 10])})[0][0]
-
-    assert np.array_equal(outputs(False), outputs(False))
-    assert not np.allclose(outputs(True), outputs(False), atol=1e-2)
-
-
 def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """Return context rows [B, L, H] and query rows [B, K, H] of a batch; the parameters are the same in every call."""
     from ernie_gram.model.encoder import Encoder, Queries
@@ -117,20 +100,21 @@ def test_equation_4_a_query_row_changes_neither_the_context_nor_another_query_ro
 
 
 @pytest.mark.parametrize("fuses", [False, True])
-def test_no_attention_weights_are_dropped_in_evaluation(fuses: bool) -> None:
+def test_dropout_applies_only_in_training(fuses: bool) -> None:
     from ernie_gram.graph import computing
     from ernie_gram.model.encoder import Encoder
 
     def build(feeds: dict) -> list:
         found = []
-        for rate in (0.0, 0.9):
-            config = dataclasses.replace(SMALL, attention_probs_dropout_prob=rate)
+        for hidden, attention, trains in ((0.0, 0.0, False), (0.9, 0.9, False), (0.9, 0.0, True), (0.0, 0.9, True)):
+            config = dataclasses.replace(SMALL, hidden_dropout_prob=hidden, attention_probs_dropout_prob=attention)
             encoder = Encoder(parameters.encoder(config, 50), config)
-            encoder.eval()
+            encoder.train() if trains else encoder.eval()
             with computing("float32", fuses):
                 found.append(encoder(feeds["ids"], feeds["lengths"])[0])
         return found
 
     ids = np.random.default_rng(1).integers(1, 50, (2, 21))
-    (expected, found), _ = run(build, {"ids": ids, "lengths": np.array([21, 21])})
+    (expected, found, *dropped), _ = run(build, {"ids": ids, "lengths": np.array([21, 21])})
     np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert not any(np.allclose(each, expected, atol=1e-2) for each in dropped)

@@ -67,14 +67,10 @@ def test_sums_over_batches_add_up_and_without_ngrams_there_is_no_ngram_perplexit
         return {"coarse_labels": np.array(units), "slot_units": np.arange(len(units)), "unit_ids": np.array(units)}
 
     log_p = log_frequencies(COUNTS)
-    one, two = ([batch([0, 1, 5])], [batch([2, 2])])
-
-    def sums(batches: list[Batch]) -> np.ndarray:
-        return evaluation_sums(EXPLICIT, predict, batches, Reference(log_p, 4))
-
-    together = sums(one + two)
-    np.testing.assert_allclose(sums(one) + sums(two), together)
-    assert "ngram_perplexity" not in metrics(EXPLICIT, sums(two))
+    one, two = batch([0, 1, 5]), batch([2, 2])
+    sums = [evaluation_sums(EXPLICIT, predict, each, Reference(log_p, 4)) for each in ([one], [two], [one, two])]
+    np.testing.assert_allclose(sums[0] + sums[1], sums[2])
+    assert "ngram_perplexity" not in metrics(EXPLICIT, sums[1])
 
 
 def test_the_sums_of_several_draws_are_their_means() -> None:

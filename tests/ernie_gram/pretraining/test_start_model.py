@@ -25,14 +25,10 @@ def fit(corpus: Corpus, max_seq_len: int = 32, **model: Any) -> tuple[PretrainCo
     return fit_to_start(config, {f"model.{key}" for key in model}, given_bert(corpus.vocabulary))
 
 
-def test_settings_that_are_not_given_are_those_of_the_model(corpus: Corpus) -> None:
+def test_settings_are_those_of_the_model_and_given_ones_that_do_not_change_it(corpus: Corpus) -> None:
     config, start = fit(corpus)
     expected = dataclasses.replace(BERT, vocab_size=1000, use_pooler=False, relative_position_start="zero")
-    assert config.model == expected
-    assert start.notes == ()
-
-
-def test_given_settings_that_do_not_change_the_model_are_kept(corpus: Corpus) -> None:
+    assert (config.model, start.notes) == (expected, ())
     given = {
         "hidden_size": 16,
         "num_attention_heads": 4,

@@ -66,7 +66,7 @@ def slow_means(rows: np.ndarray, corpus: Corpus) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("block", [1, 7, 1000])
+@pytest.mark.parametrize("block", [1, 7])
 def test_the_row_of_an_ngram_is_the_mean_of_the_rows_of_its_tokens(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
@@ -171,8 +171,7 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in parameters_of(config).items()}
     model = given_bert(corpus.vocabulary, parameters=given, lexicon=corpus.lexicon)
     arrays, how = values_of(model, config, corpus)
-    assert arrays.keys() == given.keys()
-    assert all(np.array_equal(arrays[name], given[name]) for name in given)
+    np.testing.assert_equal(arrays, given)
     assert not how
     # With another lexicon, the rows of tokens are the same, those of n-grams are not.
     arrays, how = values_of(dataclasses.replace(model, lexicon=None), config, corpus)

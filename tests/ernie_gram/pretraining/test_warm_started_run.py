@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import yaml
 
-from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import prepare
 from ernie_gram.run import checkpoint
 from reader.corpus.memmap import Corpus
@@ -25,21 +25,10 @@ SETTINGS = [
 ]
 
 
-class Given:
-    """Stands for read_model: returns `model`, and counts how often it is read."""
-
-    def __init__(self, model: ModelRecord) -> None:
-        self.model, self.times_read = model, 0
-
-    def __call__(self, path: Path) -> ModelRecord:
-        assert path == Path("given")
-        self.times_read += 1
-        return self.model
-
-
 @pytest.fixture
-def given(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Given:
-    reader = Given(given_bert(corpus.vocabulary, notes=("the head for sentence pairs is dropped",)))
+def given(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Stands for read_model, and returns the given model."""
+    reader = Mock(return_value=given_bert(corpus.vocabulary, notes=("the head for sentence pairs is dropped",)))
     monkeypatch.setattr(prepare, "read_model", reader)
     return reader
 
@@ -50,15 +39,14 @@ def run(built: Path, output: Path, *more: str) -> Done:
 
 
 def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
-    given: Given, built: Path, tmp_path: Path
+    given: Mock, built: Path, tmp_path: Path
 ) -> None:
     steps = ["--trainer.max_steps=2", "--model.layer_norm_eps=1e-5", "--model.use_relative_position=true"]
-    checked = run(built, tmp_path / "run", *steps, "--check")
-    assert checked.returncode == 0, checked.stderr
+    checked = run(built, tmp_path / "run", *steps, "--check").ok()
     assert not (tmp_path / "run").exists()
-    assert given.times_read == 1
+    given.assert_called_once_with(Path("given"))
     done = run(built, tmp_path / "run", *steps).ok()
-    assert given.times_read == 2
+    assert given.call_count == 2
     for message in (
         "start    given (bert): 39 parameters",
         "note     given: the head for sentence pairs is dropped\n",
@@ -75,21 +63,20 @@ def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
     # Two steps at a rate of 1e-3 at most move no parameter far.
     trained = checkpoint.load_model(tmp_path / "run" / "step_2")
     for name in ("word_embedding", "encoder_layer_1_ffn_fc_0.w_0"):
-        assert np.abs(trained[name] - given.model.parameters[name]).max() < 2.5e-3
+        assert np.abs(trained[name] - given.return_value.parameters[name]).max() < 2.5e-3
     assert len(evaluations(tmp_path / "run")) == 2
 
 
-def test_a_run_resumes_with_the_same_start_only(given: Given, built: Path, corpus: Corpus, tmp_path: Path) -> None:
-    output, model = tmp_path / "run", given.model
+def test_a_run_resumes_with_the_same_start_only(given: Mock, built: Path, corpus: Corpus, tmp_path: Path) -> None:
+    output, model = tmp_path / "run", given.return_value
     run(built, output, "--trainer.max_steps=1").ok()
-    given.model = given_bert(corpus.vocabulary, seed=1)
+    given.return_value = given_bert(corpus.vocabulary, seed=1)
     for more, key in (([], "paths.start: "), (["--model.num_hidden_layers=3"], "model.num_hidden_layers: 3")):
         refused = run(built, output, "--trainer.max_steps=2", *more)
         assert_one_line_error(refused, "")
         assert key in refused.stderr
-    given.model = dataclasses.replace(model, source=Path("moved"))
+    given.return_value = dataclasses.replace(model, source=Path("moved"))
     # The stored settings name every key of the model, so they can be used as they are.
-    again = run(built, output, "--config", str(output / "config.yaml"), "--trainer.max_steps=2")
-    assert again.returncode == 0, again.stderr
+    again = run(built, output, "--config", str(output / "config.yaml"), "--trainer.max_steps=2").ok()
     assert "start values" not in again.stdout
     assert checkpoint.load_state(output / "step_2").step == 2

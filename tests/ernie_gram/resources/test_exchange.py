@@ -41,14 +41,11 @@ def test_only_a_large_embedding_of_samples_is_exchanged_by_row(ngrams: int) -> N
 def test_expected_ngrams_are_those_of_many_draws(drawn: int) -> None:
     random = np.random.default_rng(drawn)
     counts = np.concatenate([np.full(20, 50), 2000 // np.arange(1, 301)])
-    units = [random.choice(320, drawn, p=counts / counts.sum()) for _ in range(40)]
-    found = np.mean([len(set(each[each >= 20].tolist())) for each in units])
-    assert CorpusSizes(20, 300, counts[20:] / counts.sum()).expected_ngrams(drawn) == pytest.approx(
-        found, rel=0.1, abs=0.2
-    )
-    units = [random.integers(320, size=drawn) for _ in range(40)]
-    found = np.mean([len(set(each[each >= 20].tolist())) for each in units])
-    assert CorpusSizes(20, 300).expected_ngrams(drawn) == pytest.approx(found, rel=0.1, abs=0.2)
+    for p, frequencies in ((counts / counts.sum(), (counts[20:] / counts.sum(),)), (None, ())):
+        units = [random.choice(320, drawn, p=p) for _ in range(40)]
+        found = np.mean([len(set(each[each >= 20].tolist())) for each in units])
+        expected = CorpusSizes(20, 300, *frequencies).expected_ngrams(drawn)
+        assert expected == pytest.approx(found, rel=0.1, abs=0.2)
 
 
 def test_a_batch_has_as_many_rows_of_ngrams_as_their_frequencies_in_the_corpus_predict(corpus: Corpus) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -48,14 +47,9 @@ FILES = (*checkpoint.FILES, checkpoint.CHECKSUMS)
 @pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
-    built: Path,
-    finished: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    damage: Callable[..., None],
-    name: str,
+    built: Path, run_copy: Path, capsys: pytest.CaptureFixture[str], damage: Callable[..., None], name: str
 ) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    output = run_copy
     damage(output / "step_24" / name)
     config = load(*options(built, output, *FINISHED))
     assert prepare(config, 1).resume_from == output / "step_20"
@@ -69,9 +63,9 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
 
 
 def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
-    built: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Path, run_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    output = run_copy
     chosen = output / "step_24"
     hashed: list[Path] = []
     monkeypatch.setattr(checkpoint, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
@@ -85,9 +79,9 @@ def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
     assert {path.name for path in hashed} == {checkpoint.STATE}
 
 
-def test_a_checkpoint_that_was_being_replaced_is_found_again(built: Path, finished: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_being_replaced_is_found_again(built: Path, run_copy: Path) -> None:
     """A process was killed between two renames of `atomic_folder`."""
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    output = run_copy
     (output / "step_24").rename(output / ".step_24.old")
     config = load(*options(built, output, *FINISHED))
     with lock_output(output), pytest.raises(InUseError, match="is in use by process"):
@@ -98,21 +92,18 @@ def test_a_checkpoint_that_was_being_replaced_is_found_again(built: Path, finish
     run.claim_output().close()
 
 
-def test_old_checkpoints_that_cannot_be_removed_are_no_failure(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
+def test_old_checkpoints_that_cannot_be_removed_are_no_failure(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "remove_folder", Mock(side_effect=OSError("quota exceeded")))
-    model = checkpoint.load_model(output / "step_24")
-    state = replace(checkpoint.load_state(output / "step_24"), step=25)
-    assert checkpoint.save(output, state, model, checkpoint.load_optimizer(output / "step_24"), 1).name == "step_25"
-    checkpoint.verify(output / "step_25")
+    model = checkpoint.load_model(run_copy / "step_24")
+    state = replace(checkpoint.load_state(run_copy / "step_24"), step=25)
+    assert checkpoint.save(run_copy, state, model, checkpoint.load_optimizer(run_copy / "step_24"), 1).name == "step_25"
+    checkpoint.verify(run_copy / "step_25")
 
 
 def test_all_processes_pass_over_a_checkpoint_that_only_rank_0_finds_damaged(
-    built: Path, finished: Path, tmp_path: Path
+    built: Path, finished: Path, run_copy: Path, tmp_path: Path
 ) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    output = run_copy
     flip(output / "step_24" / checkpoint.MODEL)
     done = python(*two_ranks(tmp_path / "log"), *options(built, output, *FINISHED))
     assert done.returncode == 0, done.stderr + done.stdout

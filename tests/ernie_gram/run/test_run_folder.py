@@ -16,22 +16,19 @@ from tests.support.own_files import assert_every_file_is_own
 from tests.support.runs import FINISHED, pretrain
 
 
-def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(
-    built: Path, finished: Path, tmp_path: Path
-) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
-    with lock_output(output):
+def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(built: Path, run_copy: Path) -> None:
+    with lock_output(run_copy):
         for more in ([], ["--check"]):
-            done = pretrain(built, output, *FINISHED, *more)
+            done = pretrain(built, run_copy, *FINISHED, *more)
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-            assert done.stderr.startswith(f"error: paths.output: {output} is in use by process {os.getpid()} on ")
+            assert done.stderr.startswith(f"error: paths.output: {run_copy} is in use by process {os.getpid()} on ")
 
 
 def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
-    built: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Path, finished: Path, run_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after this run has chosen its checkpoint, and before this run locks the folder."""
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    output = run_copy
     shutil.rmtree(output / "step_24")
 
     def end_of_the_other(*_: object) -> None:
@@ -73,5 +70,5 @@ def test_what_differs_is_named_the_task_alone_digests_short_and_not_all(tmp_path
     for other, name in ((theirs, "msra_ner"), ({"seed": 1}, "pre-training")):
         found = refusal(tmp_path, other, mine)
         assert (name in found, "my (task)" in found, "seed" in found) == (True, True, False)
-    found = refusal(tmp_path, {"corpus": "c" * 64, "lexicon": None}, {"corpus": "c" * 63 + "d", "lexicon": "e" * 64})
+    found = refusal(tmp_path, {"corpus": "c" * 64}, {"corpus": "c" * 63 + "d", "lexicon": "e" * 64})
     assert f"(corpus: {'c' * 12} in the checkpoint, {'c' * 12} in this run; lexicon: None " in found

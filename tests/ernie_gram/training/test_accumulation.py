@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,11 +29,9 @@ SETTINGS = [f"--trainer.max_steps={STEPS}", ONE_LAYER, *NO_DROPOUT]
 
 def training_records(output: Path) -> list[dict[str, float]]:
     """Return what was logged in training: numbers except meters. A skipped update has no gradient norm."""
+    left_out = {"kind", "sent_bytes", *METERS}
     records = [record for record in read_log(output) if record["kind"] == "train"]
-    return [
-        {key: value for key, value in record.items() if key not in ("kind", "sent_bytes", *METERS)}
-        for record in records
-    ]
+    return [{key: record[key] for key in record.keys() - left_out} for record in records]
 
 
 def assert_equal_runs(found: Path, expected: Path, name: str = f"step_{STEPS}") -> None:
@@ -47,15 +44,6 @@ def assert_equal_runs(found: Path, expected: Path, name: str = f"step_{STEPS}") 
         assert record == pytest.approx(other, rel=1e-4)
 
 
-def test_4_micro_batches_of_8_rows_equal_a_batch_of_32(built: Path, tmp_path: Path) -> None:
-    for name, micro_batch in (("whole", "null"), ("parts", "8")):
-        more = [*SETTINGS, *as_options("cnp"), "--data.batch_size=32", f"--trainer.micro_batch={micro_batch}"]
-        pretrain(built, tmp_path / name, *more).ok()
-    assert_equal_runs(tmp_path / "parts", tmp_path / "whole")
-    bias = checkpoint.load_model(tmp_path / "parts" / f"step_{STEPS}")["encoder_layer_0_ffn_fc_0.b_0"]
-    assert np.abs(bias).max() > 1e-2  # it started at 0
-
-
 def test_two_processes_with_unequal_micro_batches_equal_one_process(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,8 +52,7 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     monkeypatch.setattr("ernie_gram.kernels.classes.draw", lambda p, *others: p.argmax(-1, others[-1]))
     more = [*SETTINGS, *as_options("full"), "--data.batch_size=15", f"--optimizer.loss_scale={2.0**66:.0f}"]
     more.append("--trainer.eval_sequences=30")
-    alone = pretrain(built, tmp_path / "alone", *more)
-    assert alone.returncode == 0, alone.stderr
+    alone = pretrain(built, tmp_path / "alone", *more).ok()
     skipped = [line for line in alone.stdout.splitlines() if "update skipped" in line]
     assert 1 <= len(skipped) <= STEPS - 4
     more = options(built, tmp_path / "together", *more, "--trainer.micro_batch=3")
@@ -83,15 +70,14 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     states = [checkpoint.load_state(tmp_path / name / f"step_{STEPS}").guard for name in ("alone", "together")]
     assert states[0] == states[1]
     assert states[0]["skipped"] == len(skipped)
+    bias = checkpoint.load_model(tmp_path / "together" / f"step_{STEPS}")["encoder_layer_0_ffn_fc_0.b_0"]
+    assert np.abs(bias).max() > 1e-3  # it started at 0
 
 
 def test_each_micro_batch_of_a_step_is_seeded_by_its_index(tmp_path: Path) -> None:
     world, seeds = start_world("cpu"), list[tuple[int, ...]]()
     with fresh_scope() as executor:
-        job = toy_job(tmp_path)
-        settings = replace(job.trainer, micro_batch=BATCH_SIZE // 4)
-        job = replace(job, trainer=settings, row_counts=lambda batch: [len(batch["classes"])])
-        updater = Updater(job, world)
+        updater = Updater(toy_job(tmp_path, micro_batch=BATCH_SIZE // 4), world)
         updater.initialise(executor)
         updater.step(executor, next(batches(0, world, steps=4)), lambda *numbers: seeds.append(numbers))
     assert seeds == [(0,), (1,), (2,), (3,)]

@@ -9,7 +9,6 @@ from ernie_gram.distributed.world import World
 from ernie_gram.run.run_log import CPU, METERS
 from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.meters import Meters, rates
-from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
 
@@ -32,19 +31,15 @@ def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
     assert list(found) == [name for name in METERS if "_gb" not in name and name != CPU]
 
 
-def test_what_is_unknown_is_left_out() -> None:
-    """A job without the fields of sequences, without known operations; and one of which only the peak is unknown."""
+def test_meters_start_anew_after_each_log_line_and_leave_out_what_is_unknown() -> None:
+    """As in a job without the fields of sequences and known operations, or where only the peak is unknown."""
     with fresh_scope() as executor:
         meters = Meters(TrainerConfig(), "float32", None, executor, World(0, 1, executor.place))
         meters.add([{"points": np.ones((4, 2))}], 0.0, 2.0)
         found = meters.take(batch_size=4)
-    assert found["sequences_per_second"] == 2.0
-    assert not found.keys() & {"tokens_per_second", "slots_per_second", "mfu"}
-    assert "mfu" not in rates(np.array([[2.0, 0.0, 3.0, 3.0, 7.0, 0.0]]), 4)
-
-
-def test_meters_start_anew_after_each_log_line() -> None:
-    with fresh_scope() as executor:
+        assert found["sequences_per_second"] == 2.0
+        assert not found.keys() & {"tokens_per_second", "slots_per_second", "mfu"}
+        assert "mfu" not in rates(np.array([[2.0, 0.0, 3.0, 3.0, 7.0, 0.0]]), 4)
         settings = TrainerConfig(peak_tflops=0.5)
         meters = Meters(settings, "float32", lambda _: 1e12, executor, World(0, 1, executor.place))
         for _ in range(4):
@@ -80,9 +75,3 @@ def test_the_peak_is_measured_only_if_it_is_needed(monkeypatch: pytest.MonkeyPat
     assert asked == ["bfloat16"]
     made.add([batch(1)], 0.0, 1.0)
     assert made.take(1)["mfu"] == 0.5
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_an_impossible_peak_is_refused(value: float) -> None:
-    with pytest.raises(InputError, match=r"trainer\.peak_tflops"):
-        TrainerConfig(peak_tflops=value)

@@ -109,9 +109,7 @@ def test_training_recomputes_if_the_setting_says_so(
     totals: list[object] = []
     monkeypatch.setattr("ernie_gram.training.program.recompute_layers", totals.append)
     with fresh_scope():
-        job = toy_job(tmp_path)
-        trainer = replace(job.trainer, recompute=recompute, micro_batch=micro_batch)
-        Updater(replace(job, trainer=trainer, row_counts=lambda batch: [1]), start_world("cpu"))
+        Updater(toy_job(tmp_path, recompute=recompute, micro_batch=micro_batch), start_world("cpu"))
     assert len(totals) == recompute
 
 

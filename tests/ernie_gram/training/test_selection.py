@@ -28,13 +28,10 @@ def walk(values: list[float], selection: Selection) -> Progress:
     return progress
 
 
-def test_the_first_of_equal_values_is_the_best_in_both_directions() -> None:
+def test_the_first_of_equal_values_is_the_best_and_every_number_is_better_than_nan() -> None:
     values = [2.0, 3.0, 1.0, 3.0, 1.0]
     assert walk(values, Selection("x")) == Progress(5, 2, 3.0, 3)
     assert walk(values, Selection("x", "min")) == Progress(5, 3, 1.0, 2)
-
-
-def test_every_number_is_better_than_nan() -> None:
     assert walk([math.nan, -5.0, math.nan], Selection("x")) == Progress(3, 2, -5.0, 1)
     assert walk([math.nan, math.nan], Selection("x")).best_step == 1
 
@@ -73,13 +70,9 @@ def test_the_best_model_is_kept_whole(select: Callable[..., str], tmp_path: Path
     assert evaluated(tmp_path) == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT)]
     assert checkpoint.best_step(tmp_path) == 80
     best, whole = checkpoint.load_model(tmp_path / "best"), checkpoint.load_model(tmp_path / "step_80")
-    assert best.keys() == whole.keys()
-    assert all(np.array_equal(best[name], whole[name]) for name in best)
-    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == [
-        "checksums.json",
-        "model.safetensors",
-        "state.json",
-    ]
+    np.testing.assert_equal(best, whole)
+    files = {checkpoint.CHECKSUMS, checkpoint.MODEL, checkpoint.STATE}
+    assert {path.name for path in (tmp_path / "best").iterdir()} == files
 
 
 def test_training_ends_early_and_a_resumed_run_ends_there_too(select: Callable[..., str], tmp_path: Path) -> None:

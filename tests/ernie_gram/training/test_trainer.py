@@ -6,7 +6,6 @@ Most tests use a toy job, which shows that the loop does not depend on pre-train
 from __future__ import annotations
 
 import dataclasses
-import re
 import shutil
 import sys
 import threading
@@ -40,7 +39,6 @@ from ernie_gram.training.step_values import (
 )
 from reader.errors import InputError
 from reader.system.installation import commit
-from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain, trained_steps
 from tests.support.static_programs import fresh_program
 from tests.support.toy_classifier import SETTINGS
@@ -53,30 +51,37 @@ def records(folder: Path) -> list[dict[str, object]]:
     return [{key: value for key, value in record.items() if key not in METERS} for record in read_log(folder)]
 
 
-def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str], tmp_path: Path) -> None:
+def test_the_toy_job_learns_is_evaluated_and_is_saved_and_goes_back(train: Callable[..., str], tmp_path: Path) -> None:
+    """Going back from damaged checkpoints removes them and partial ones."""
     train(tmp_path)
     accuracies = [record["accuracy"] for record in read_log(tmp_path) if record["kind"] == "eval"]
     assert len(accuracies) == 3
     assert accuracies[-1] > 0.85 > 0.7 > accuracies[0]  # 65 % of the points lie outside the circle
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_80", "step_120"]
     assert sorted(checkpoint.load_model(tmp_path / "step_120")) == BODY + HEAD
+    partial = [tmp_path / ".step_160.partial", tmp_path / ".best.partial"]
+    for folder in partial:
+        folder.mkdir()
+    for step in (80, 120):
+        (tmp_path / f"step_{step}" / checkpoint.MODEL).write_bytes(b"damaged")
+    train(tmp_path, steps=41, log_every=1)
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_41"]
+    assert not any(folder.exists() for folder in partial)
+    assert {record["step"] for record in read_log(tmp_path)} == {0, 10, 20, 30, 40, 41}
 
 
 def test_the_first_step_counts_in_a_rate_only_if_it_is_the_only_one(
     train: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also in a run without warm-up, which is evaluated before its first step."""
     counted, add = list[None](), Meters.add
     monkeypatch.setattr(Meters, "add", lambda *given: (counted.append(None), add(*given)))
-    for log_every, steps in ((4, 3), (1, 4)):
+    for log_every, steps in ((4, 1), (1, 2)):
         counted.clear()
-        train(tmp_path / str(log_every), steps=4, log_every=log_every)
+        optimizer = dataclasses.replace(SETTINGS, warmup_steps=0)
+        train(tmp_path / str(log_every), steps=2, log_every=log_every, optimizer=optimizer)
         assert len(counted) == steps
-
-
-def test_a_run_without_warm_up_is_evaluated_before_its_first_step(train: Callable[..., str], tmp_path: Path) -> None:
-    optimizer = dataclasses.replace(SETTINGS, warmup_steps=0)
-    train(tmp_path, steps=2, log_every=1, optimizer=optimizer)
-    log = read_log(tmp_path)
+    log = read_log(tmp_path / "1")
     assert [record["step"] for record in log if record["kind"] == "eval"] == [0, 2]
     rates = [record["learning_rate"] for record in log if record["kind"] == "train"]
     assert rates == pytest.approx([SETTINGS.learning_rate, SETTINGS.learning_rate * 119 / 120], rel=1e-4)
@@ -128,21 +133,6 @@ def test_every_start_of_a_run_is_recorded_with_what_it_was_made_by(
         assert datetime.now(timezone.utc) - datetime.fromisoformat(start["date"]) < timedelta(hours=1)
 
 
-def test_going_back_from_damaged_checkpoints_removes_them_and_partial_ones(
-    train: Callable[..., str], tmp_path: Path
-) -> None:
-    train(tmp_path)
-    partial = [tmp_path / ".step_160.partial", tmp_path / ".best.partial"]
-    for folder in partial:
-        folder.mkdir()
-    for step in (80, 120):
-        (tmp_path / f"step_{step}" / checkpoint.MODEL).write_bytes(b"damaged")
-    train(tmp_path, steps=41, log_every=1)
-    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_41"]
-    assert not any(folder.exists() for folder in partial)
-    assert {record["step"] for record in read_log(tmp_path)} == {0, 10, 20, 30, 40, 41}
-
-
 def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tmp_path: Path) -> None:
     """The console names the parameters that are drawn and the start values that are not used."""
     train(tmp_path / "first")
@@ -162,14 +152,9 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
         assert np.abs(moved[name] - given[name]).max() < 0.0201 < np.abs(drawn[name] - given[name]).max()
     for name in HEAD:
         assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # each run made one step at the rate 0.1 / 5
-
-
-def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
-    state = checkpoint.State(1, 1, 0.1, {}, {})
-    (tmp_path / "other").mkdir()
-    source = checkpoint.save(tmp_path / "other", state, {"body_fc.w_0": np.ones((3, 16), np.float32)}, {}, keep=1)
-    with pytest.raises(InputError, match=r"step_1: body_fc.w_0 has shape \[3, 16\], not \[2, 16\]"):
-        train(tmp_path / "run", start=source)
+    other = checkpoint.save(source.parent, state, {"body_fc.w_0": np.ones((3, 16), np.float32)}, {}, keep=1)
+    with pytest.raises(InputError, match=r"body_fc.w_0 has shape \[3, 16\], not \[2, 16\]"):
+        train(tmp_path / "run", start=other)
 
 
 def test_learning_rates_are_scaled_per_parameter(train: Callable[..., str], tmp_path: Path) -> None:
@@ -190,14 +175,13 @@ def test_learning_rates_are_scaled_per_parameter(train: Callable[..., str], tmp_
 
 
 def test_resuming_repeats_an_evaluation_that_is_missing_from_the_log(
-    built: Path, finished: Path, tmp_path: Path
+    built: Path, finished: Path, run_copy: Path
 ) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
-    lines = (output / "log.jsonl").read_text().splitlines(keepends=True)
+    lines = (run_copy / "log.jsonl").read_text().splitlines(keepends=True)
     assert '"eval"' in lines[-1]
-    (output / "log.jsonl").write_text("".join(lines[:-1]))
-    pretrain(built, output, *FINISHED).ok()
-    assert read_log(output) == read_log(finished)
+    (run_copy / "log.jsonl").write_text("".join(lines[:-1]))
+    pretrain(built, run_copy, *FINISHED).ok()
+    assert read_log(run_copy) == read_log(finished)
 
 
 @pytest.mark.parametrize(("log_every", "save_every", "eval_every"), [(5, 40, 40), (40, 4, 40), (40, 40, 3), (1, 4, 40)])
@@ -207,7 +191,7 @@ def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_e
     """Step 7 reads a point that is NaN. Values are read only at multiples of the three intervals."""
     intervals = {"log_every": log_every, "save_every": save_every, "eval_every": eval_every}
     with pytest.raises(InputError, match=r"^step 7: the loss is nan, its gradient nan; stopped\. ") as error:
-        train(tmp_path, steps=40, nan_step=7, **intervals)
+        train(tmp_path, steps=40, bad_steps=[6], **intervals)
     saved = tmp_path / f"step_{6 // save_every * save_every}"
     assert f"The last checkpoint is {saved if saved.exists() else 'none'}." in str(error.value)
     assert checkpoint.newest_valid(tmp_path) == (saved if saved.exists() else None)
@@ -304,12 +288,3 @@ def test_steps_whose_losses_are_not_finite_are_not_part_of_the_mean() -> None:
             found.append(take_mean_losses(["loss", "term", "grad_norm"]))
     one = {"loss": float(np.float32(0.1)), "term": float(np.float32(0.2)), "loss_steps": 1}
     assert found == [{"loss": 2.5, "term": 0.75, "loss_steps": 2}, one, {"loss_steps": 0}]
-
-
-def test_a_diverging_run_stops_with_an_error_that_names_the_step(built: Path, tmp_path: Path) -> None:
-    """Drawing the generator's samples from logits that are not finite must not fail before the loss is checked."""
-    settings = ["--trainer.max_steps=20", "--optimizer.learning_rate=1e30", "--trainer.eval_sequences=8"]
-    settings += ["--model.num_hidden_layers=1", *as_options("full")]
-    done = pretrain(built, tmp_path / "run", *settings)
-    assert done.returncode == 2
-    assert re.match(r"error: step \d+: the loss is (nan|inf)", done.stderr.splitlines()[-1])

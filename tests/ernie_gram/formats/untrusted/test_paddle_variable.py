@@ -48,9 +48,7 @@ def test_a_folder_of_variables_is_read_under_the_names_of_its_files(tmp_path: Pa
     for name, array in arrays.items():
         write_paddle_variable(tmp_path / name, array)
     stored = read_arrays(tmp_path)
-    assert stored.arrays.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(stored.arrays[name], array)
+    np.testing.assert_equal(stored.arrays, arrays)
     assert stored.notes == (f"{tmp_path.name}: 1 of 2 arrays stored as float16, read as float32",)
     (tmp_path / "notes.txt").write_text("x" * 50)
     with pytest.raises(InputError, match=r"notes.txt: is not a Paddle variable"):

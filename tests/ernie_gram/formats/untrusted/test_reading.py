@@ -35,10 +35,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 def test_the_format_is_found_by_the_content(tmp_path: Path, kind: str, name: str) -> None:
     WRITERS[kind](tmp_path / name)
     expected = {name: ARRAYS["weight"]} if kind == "Paddle variable" else ARRAYS
-    found = read_arrays(tmp_path / name).arrays
-    assert found.keys() == expected.keys()
-    for key, array in expected.items():
-        np.testing.assert_array_equal(found[key], array)
+    np.testing.assert_equal(read_arrays(tmp_path / name).arrays, expected)
 
 
 def test_a_header_of_640_bytes_is_not_taken_for_a_pickle(tmp_path: Path) -> None:
@@ -93,8 +90,6 @@ def test_other_files_are_refused_with_a_reason(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(InputError, match=message):
             read_arrays(path)
-    with pytest.raises(InputError, match="no such file"):
-        read_arrays(tmp_path / "missing")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a regular file"):
         read_arrays(tmp_path / "pipe")
