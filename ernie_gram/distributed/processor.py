@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
+_MKL = "libmklml_intel.so"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # Set to 0 to use no kernel of oneDNN.
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
@@ -45,7 +46,7 @@ def library_of_paddle(name: str) -> ctypes.CDLL:
 
 def mkl() -> ctypes.CDLL:
     """Return MKL as Paddle brings it; see `library_of_paddle`."""
-    return library_of_paddle("libmklml_intel.so")
+    return library_of_paddle(_MKL)
 
 
 def read_mkl_setting() -> int | None:
