@@ -51,7 +51,7 @@ def computing(precision: str, fuses: bool = False) -> Iterator[None]:
     factors of products are rounded when the program is finished (see kernels/onednn.py).
 
     Args:
-        fuses: whether the context's attention is one operation on a CPU, and in float32 the softmax over the classes.
+        fuses: whether attention is one operation on a CPU, and in float32 the softmax over the classes.
     """
     dtype = paddle.float32 if on_cpu() else getattr(paddle, precision)
     _current.append(_Network(_Casts(dtype), precision, fuses))

@@ -61,49 +61,31 @@ def _masked(gradient: np.ndarray, mask: np.ndarray, out: np.ndarray, rate: float
     compiled.masked(_flat(gradient), _flat(mask), _scale(rate), _flat(out))
 
 
-def softmax(scores: Value, key: Value | None, rate: float, in_place: bool) -> list[Value]:
-    """Return the softmax over the last axis; and with a key, the same with dropout, and the mask."""
-    weights = Result(0, in_place=in_place)
-    results = (weights,) if key is None else (weights, Result(0), Result(0, "uint8"))
-    return add_operation("softmax", _softmax, (scores, key), results, rate)
-
-
-def _softmax(scores: np.ndarray, key: np.ndarray | None, weights: np.ndarray, *others: Any) -> None:
-    *drops, rate = others
-    dropped, mask = drops or (None, None)
-    n, drawn = scores.shape[-1], np.zeros(2, np.int32) if key is None else key
-    rows = [_rows(each, n) for each in (scores, weights, dropped)]
-    compiled.attention_weights(rows[0], rows[1], drawn, _bound(rate), _scale(rate), rows[2], _rows(mask, n, np.uint8))
-
-
-def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float) -> list[Value]:
-    """Return the gradient of the scores, given that of the weights; or, with a mask, of the dropped ones."""
-    return add_operation("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate)
-
-
-def _softmax_backward(
-    gradient: np.ndarray, weights: np.ndarray, mask: np.ndarray | None, out: np.ndarray, rate: float
-) -> None:
-    n = weights.shape[-1]
-    compiled.attention_weights_backward(
-        *(_rows(weights, n), _rows(gradient, n), _rows(mask, n, np.uint8), _scale(rate), _rows(out, n))
-    )
-
-
 def attention(
-    projected: Value, bias: Value | None, starts: Value, lengths: Value, key: Value | None, rate: float, scale: float
+    context: Value,
+    own: Value | None,
+    bias: Value | None,
+    self_bias: Value | None,
+    starts: Value,
+    slots: Value | None,
+    key: Value | None,
+    rate: float,
+    scale: float,
 ) -> list[Value]:
-    """Return the attention of sequences to themselves, [..., A, D], and log(sum(exp(scores))) of each row, [..., A].
+    """Return the attention of rows to the contexts of sequences, [..., A, D], and each row's log(sum(exp(scores))).
 
     Args:
-        projected: queries, keys and values of all rows, float32 [..., 3, A, D].
+        context: queries, keys and values of all contexts, float32 [..., 3, A, D].
+        own: those of query rows, which attend to themselves too; None if the contexts' rows attend.
         bias: float32 [1, A, L, L], or None.
+        self_bias: of a query row's score for itself, float32 [A], or None.
         starts: the first row of each sequence, and the number of rows; int64 [B + 1].
-        lengths: of each sequence, int64 [B]; later rows are padding.
+        slots: of the query rows, int64, as many for each sequence; or None.
         key: int32 [2]; it decides the mask of dropout, None for no dropout.
     """
-    results = (Result(0, axes=(0, 1, 3, 4)), Result(0, axes=(0, 1, 3)))
-    return add_operation("attention", _attention, (projected, bias, starts, lengths, key), results, rate, scale)
+    inputs, rows = (context, own, bias, self_bias, starts, slots, key), 0 if own is None else 1
+    results = (Result(rows, axes=(0, 1, 3, 4)), Result(rows, axes=(0, 1, 3)))
+    return add_operation("attention", _attention, inputs, results, rate, scale)
 
 
 def _attention(*arrays_and_settings: Any) -> None:
@@ -112,72 +94,69 @@ def _attention(*arrays_and_settings: Any) -> None:
 
 
 def attention_with_gradient(
-    projected: Value, bias: Value | None, starts: Value, lengths: Value, rate: float, scale: float
+    context: Value,
+    own: Value | None,
+    bias: Value | None,
+    self_bias: Value | None,
+    starts: Value,
+    slots: Value | None,
+    rate: float,
+    scale: float,
 ) -> Value:
-    """Return the first result of `attention`, with its gradient; dropout has a key of its own in each step.
+    """Return the first result of `attention`, with its gradients; dropout has a key of its own in each step.
 
     A `pd_op.pylayer`, which runs its forward and its backward pass as programs of their own. The backward pass may read
     values of the program around it, but only if they are inputs or results of the operation.
     """
-    settings = (starts, lengths, dropout_key() if rate else None, rate, scale)
-    inputs = [value for value in (projected, bias, *settings[:3]) if value is not None]
+    given = (context, own, bias, self_bias, starts, slots, dropout_key() if rate else None)
     results: list[Value] = []
 
     def forward(*_: Value) -> list[Value]:
-        return attention(projected, bias, *settings)
+        return attention(*given, rate, scale)
 
     def backward(gradient: Value, _: Value) -> tuple[Value | None, ...]:
-        wants_bias = bias is not None and not bias.stop_gradient
-        given = (projected, bias, *settings)
-        found = attention_backward(gradient, results[0], results[1], *given, wants_bias=wants_bias)
-        return (*found, *[None] * (len(inputs) - len(found)))
+        inputs = (gradient, *results, *given)
+        is_wanted = [value is not None and (i < 2 or not value.stop_gradient) for i, value in enumerate(given[:4])]
+        wanted = [i for i, asked in enumerate(is_wanted) if asked]
+        name, places = f"attention_backward_{len(wanted)}", tuple(Result(3 + i) for i in wanted)
+        found = dict(zip(wanted, add_operation(name, _attention_backward, inputs, places, rate, scale), strict=True))
+        return tuple(found.get(i) for i, value in enumerate(given) if value is not None)
 
-    results += paddle.static.nn.static_pylayer(forward, inputs, backward)
+    results += paddle.static.nn.static_pylayer(forward, [value for value in given if value is not None], backward)
     return results[0]
 
 
-def attention_backward(
-    gradient: Value,
-    out: Value,
-    log_sums: Value,
-    projected: Value,
-    bias: Value | None,
-    starts: Value,
-    lengths: Value,
-    key: Value | None,
-    rate: float,
-    scale: float,
-    wants_bias: bool,
-) -> list[Value]:
-    """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
-    inputs = (gradient, out, log_sums, projected, bias, starts, lengths, key)
-    results = (Result(3), Result(4)) if wants_bias else (Result(3),)
-    name = f"attention_backward{'_with_bias' * wants_bias}"
-    return add_operation(name, _attention_backward, inputs, results, rate, scale)
-
-
 def _attention_backward(*arrays_and_settings: Any) -> None:
-    gradient, out, log_sums, *inputs, rate, scale = arrays_and_settings
-    inputs, (of_projected, *of_bias) = inputs[:5], inputs[5:]
+    gradient, out, log_sums, *arrays, rate, scale = arrays_and_settings
+    inputs, (of_context, *others) = arrays[:7], arrays[7:]
+    rows = _by_row(of_context, 3)
+    of_own = rows if inputs[1] is None else _by_row(others.pop(0), 3)
+    of_bias = others.pop(0) if others else None
     compiled_attention.attention_backward(
         *(*_attention_arguments(inputs, rate, scale), _by_row(out, 2), _by_row(log_sums, 1), _by_row(gradient, 2)),
-        *(_by_row(of_projected, 3), _of_heads(of_bias[0] if of_bias else None)),
+        *(rows, of_own, _of_heads(of_bias), others[0] if others else np.empty(0, np.float32)),
     )
 
 
 def _attention_arguments(inputs: Sequence[Any], rate: float, scale: float) -> tuple[Any, ...]:
-    projected, bias, first, sizes, key = inputs
+    context, own, bias, self_bias, starts, slots, key = inputs
     # Loads the library that the compiled function calls.
     assert blas.is_available()
-    rows = _by_row(projected, 3)
+    rows = _by_row(context, 3)
     # The compiled function does not check where it reads and writes.
-    widths, ends = np.diff(first), (first[0], first[-1], len(first))
-    are_placed = ends == (0, len(rows), len(sizes) + 1) and widths.min(initial=0) >= 0
+    widths, longest = np.diff(starts), int(np.diff(starts).max(initial=0))
+    are_placed = (starts[0], starts[-1]) == (0, len(rows)) and widths.min(initial=0) >= 0
     assert are_placed, "the sequences do not fill the rows: is a length larger than the width of the batch?"
-    assert bias is None or widths.max(initial=0) <= bias.shape[-1], "a sequence is longer than the bias"
+    assert bias is None or longest <= bias.shape[-1], "a sequence is longer than the bias"
+    own_rows, places = rows, np.empty(0, np.int64)
+    if own is not None:
+        own_rows, places = _by_row(own, 3), _flat(slots)
+        assert len(own_rows) == len(places) > 0, "every query row has a slot"
+        assert len(places) % len(widths) == 0, "every sequence has as many query rows"
+        assert 0 <= places.min() <= places.max() < longest, "a query row's slot is not in any sequence"
     return (
-        *(rows, _of_heads(bias), first, sizes, np.empty(0, np.int32) if key is None else key),
-        *(_bound(rate), _scale(rate), scale, int(widths.max(initial=0))),
+        *(rows, own_rows, _of_heads(bias), np.empty(0, np.float32) if self_bias is None else self_bias, starts, places),
+        *(np.empty(0, np.int32) if key is None else key, _bound(rate), _scale(rate), scale, longest),
     )
 
 

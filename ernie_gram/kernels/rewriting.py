@@ -19,8 +19,6 @@ from reader.errors import InputError
 
 # Operations whose results have memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.add")
-# Operations that read a value and keep no view of it.
-_COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
 
 def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterable[Value]) -> None:
@@ -52,7 +50,7 @@ def can_fuse_attention() -> bool:
 
 
 def use_compiled(program: paddle.static.Program, kept: Collection[str]) -> None:
-    """Use compiled functions for softmax, dropout, their gradients, that of layer norm, and biases.
+    """Use compiled functions for dropout, its gradient, that of layer norm, and biases.
 
     In a program without gradients, gelu and layer norm include the additions of biases and residuals before them.
 
@@ -94,51 +92,9 @@ def _has_one_reader(value: Value, kept: Collection[str]) -> bool:
     return value.id not in kept and value.has_one_use()
 
 
-def _is_free(value: Value, last: Operation, kept: Collection[str]) -> bool:
-    """Return whether an operation may overwrite the memory of a value, because it is the last one that reads it."""
-    if value.id in kept or value.get_defining_op().name() not in _FRESH:
-        return False
-    readers = [reader for reader in value.all_used_ops() if reader.id() != last.id()]
-    if any(reader.name() not in _COPYING for reader in readers):
-        return False
-    others = {reader.id() for reader in readers}
-    # Operations run in the order of the program.
-    for operation in last.get_parent_block().ops if others else ():
-        if operation.id() == last.id():
-            break
-        others.discard(operation.id())
-    return not others
-
-
-def _softmax(operation: Operation, kept: Collection[str]) -> None:
-    """Replace a softmax, and a dropout that reads it."""
-    scores, weights = operation.operand_source(0), operation.result(0)
-    if operation.attrs()["axis"] not in (-1, len(scores.shape) - 1):
-        return
-    readers = [
-        reader for reader in weights.all_used_ops() if reader.name() == "pd_op.dropout" and not _is_kept(reader, kept)
-    ]
-    in_place = _is_free(scores, operation, kept)
-    dropout = readers[0] if len(readers) == 1 else None
-    key, rate = (operations.dropout_key(), _rate(dropout)) if dropout else (None, 0.0)
-    new, *dropped = operations.softmax(scores, key, rate, in_place)
-    if dropout:
-        _replace(dropout, dropped)
-    _replace(operation, [new])
-
-
-def _softmax_gradient(operation: Operation, kept: Collection[str]) -> None:
-    """Replace the gradient of softmax, and that of a dropout before it."""
-    weights, gradient = operation.operands_source()
-    if operation.attrs()["axis"] not in (-1, len(weights.shape) - 1):
-        return
-    before, mask, rate = gradient.get_defining_op(), None, 0.0
-    drops = before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept)
-    if drops:
-        (mask, gradient, _), rate = before.operands_source(), _rate(before)
-    _replace(operation, operations.softmax_backward(gradient, weights, mask, rate))
-    if drops:
-        before.erase()
+def _is_free(value: Value, kept: Collection[str]) -> bool:
+    """Return whether the only operation that reads a value may overwrite its memory."""
+    return value.get_defining_op().name() in _FRESH and _has_one_reader(value, kept)
 
 
 def _dropout(operation: Operation, _: Collection[str]) -> None:
@@ -189,7 +145,7 @@ def _gelu(operation: Operation, kept: Collection[str]) -> None:
     addition = x.get_defining_op()
     if _adds_bias(addition) and _is_read_once(x, operation, kept) and not operation.attrs()["approximate"]:
         rows, bias = addition.operands_source()
-        _replace(operation, operations.biased_gelu(rows, bias, _is_free(rows, addition, kept)))
+        _replace(operation, operations.biased_gelu(rows, bias, _is_free(rows, kept)))
         addition.erase()
 
 
@@ -207,7 +163,7 @@ def _layer_norm(operation: Operation, kept: Collection[str]) -> None:
     rows, bias = inner.operands_source()
     if list(residual.shape) == list(rows.shape):
         inputs, epsilon = (rows, bias, residual, scale, shift), float(operation.attrs()["epsilon"])
-        (new,) = operations.normalised_sum(*inputs, epsilon, _is_free(rows, inner, kept))
+        (new,) = operations.normalised_sum(*inputs, epsilon, _is_free(rows, kept))
         operation.result(0).replace_all_uses_with(new)
         for replaced in (operation, addition, inner):
             replaced.erase()
@@ -217,13 +173,12 @@ def _addition(operation: Operation, kept: Collection[str]) -> None:
     """Replace the addition of a bias."""
     if _adds_bias(operation):
         rows, bias = operation.operands_source()
-        _replace(operation, operations.add_bias(rows, bias, _is_free(rows, operation, kept)))
+        _replace(operation, operations.add_bias(rows, bias, _is_free(rows, kept)))
 
 
 # Replacements that remove other operations come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[str]], None]], ...] = (
-    {"pd_op.softmax": _softmax},
-    {"pd_op.softmax_grad": _softmax_gradient, "pd_op.add_grad": _addition_gradient},
+    {"pd_op.add_grad": _addition_gradient},
     {"pd_op.gelu": _gelu, "pd_op.layer_norm": _layer_norm},
     {
         "pd_op.dropout": _dropout,

@@ -32,33 +32,23 @@ from ernie_gram.model.parameters import LayerParameters
 
 
 @dataclass(frozen=True)
-class Places:
-    """The places of sequences among rows, for fused attention on a CPU.
-
-    Attributes:
-        starts: the first row of each sequence, and the number of rows, int64 [B + 1].
-        lengths: rows of each sequence that are not padding, int64 [B].
-    """
-
-    starts: paddle.Tensor
-    lengths: paddle.Tensor
-
-
-@dataclass(frozen=True)
 class Stream:
     """What all layers share about rows that pass through the encoder together: the context, or the query rows.
 
     Attributes:
         bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L], where length is
-            L for the context and K for query rows. With `places` only the relative bias, [1, A, L, L], or None.
+            L for the context and K for query rows. With `starts` only the relative bias, [1, A, L, L], or None.
         self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
-            are among the keys already.
-        places: of the context, for fused attention on a CPU (see graph.fuses_attention).
+            are among the keys already. With `starts` [A], or None.
+        starts: the first row of each sequence's context, and the number of rows, int64 [B + 1]; for fused attention on
+            a CPU (see graph.fuses_attention).
+        slots: with `starts`, the slots of query rows, int64 [B, K].
     """
 
     bias: paddle.Tensor | None
-    self_bias: paddle.Tensor | None
-    places: Places | None = None
+    self_bias: paddle.Tensor | None = None
+    starts: paddle.Tensor | None = None
+    slots: paddle.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -160,8 +150,8 @@ class Attention(nn.Layer):
             context: of the context's rows.
             stream: its `self_bias` decides whether each row also attends to itself.
         """
-        if stream.places is not None:
-            return self._joined_heads(self._fused(own, stream.bias, stream.places))
+        if stream.starts is not None:
+            return self._joined_heads(self._fused(own, context, stream))
         # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
         query, values = own.by_head[0] * self.scale, context.by_head[2]
         scores = self._scores(query, context, stream)
@@ -188,9 +178,10 @@ class Attention(nn.Layer):
     def _joined_heads(self, attended_BLAD: paddle.Tensor) -> paddle.Tensor:
         return attended_BLAD.reshape([0, 0, self.heads * self.size])
 
-    def _fused(self, own: Projected, bias: paddle.Tensor | None, places: Places) -> paddle.Tensor:
-        """Return the attention of the context to itself, [B, L, A, D]."""
-        given = (own.together, bias, places.starts, places.lengths)
+    def _fused(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
+        """Return the attention of a stream's rows to the context's, [B, length, A, D]."""
+        queries = None if stream.slots is None else own.together
+        given = (context.together, queries, stream.bias, stream.self_bias, stream.starts, stream.slots)
         if self.training:
             return operations.attention_with_gradient(*given, self.dropout, self.scale)
         return operations.attention(*given, None, 0.0, self.scale)[0]

@@ -16,7 +16,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import MarkedLayer, float32, fuses_attention
-from ernie_gram.model.attention import Attention, Places, Stream, bias_rows, padding_bias, relative_bias
+from ernie_gram.model.attention import Attention, Stream, bias_rows, padding_bias, relative_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
     Embedding,
@@ -55,10 +55,10 @@ class Replacement:
 
 
 class SlotRows:
-    """A row for each slot, [B, L, E]; `places` is for fused attention, or None without it."""
+    """A row for each slot, [B, L, E]."""
 
-    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, fused: bool) -> None:
-        self.places = Places(paddle.arange(paddle.shape(lengths_B)[0] + 1) * length, lengths_B) if fused else None
+    # The first row of each sequence, and the number of rows, int64 [B + 1]: for fused attention.
+    starts: paddle.Tensor | None = None
 
     def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
         """Return the rows, float32 [B, L, E], of the slots' embeddings [B, L, E]."""
@@ -77,8 +77,7 @@ class PackedRows(SlotRows):
     """The slots that are not padding, T of all sequences together: [1, T, E]; for fused attention."""
 
     def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor) -> None:
-        starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
-        self.places = Places(starts, lengths_B)
+        self.starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
         self._is_real = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()
         self._real = paddle.nonzero(self._is_real).flatten()
 
@@ -213,28 +212,33 @@ class Encoder(nn.Layer):
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
-        Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention and without query
-        rows, padding is left out, and its rows are 0.
+        Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention, padding is left
+        out, and its rows are 0.
 
         Args:
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
                 layer computes nothing else after its attention.
         """
-        length, fuses = paddle.shape(input_ids_BL)[1], fuses_attention()
-        # Query rows attend to the context's keys and values by slot.
-        packs = fuses and queries is None
-        layout = PackedRows(lengths_B, length) if packs else SlotRows(lengths_B, length, fuses)
+        length = paddle.shape(input_ids_BL)[1]
+        layout = PackedRows(lengths_B, length) if fuses_attention() else SlotRows()
         context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, layout)
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        bias = None if relative_ALL is None else relative_ALL.unsqueeze(0)
-        if layout.places is None or queries is not None:
+        if layout.starts is not None:
+            relative = None if relative_ALL is None else relative_ALL.unsqueeze(0)
+            streams = [(context_BLH, Stream(relative, starts=layout.starts))]
+        else:
             padding_B11L = padding_bias(lengths_B, length)
-        if layout.places is None:
-            bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
-        streams = [(context_BLH, Stream(bias, None, layout.places))]
+            streams = [(context_BLH, Stream(self._bias(input_ids_BL, length, padding_B11L, relative_ALL)))]
         if queries is not None:
-            query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
-            streams.append((query_BKH, self._query_stream(queries, padding_B11L, relative_ALL)))
+            self_bias = None if self.relative is None else self.relative.weight[SELF]
+            if layout.starts is not None:
+                query = Stream(relative, self_bias, layout.starts, queries.slots)
+            elif relative_ALL is None or self_bias is None:
+                query = Stream(padding_B11L, paddle.zeros([1], "float32"))
+            else:
+                query_bias = padding_B11L + bias_rows(relative_ALL, queries.slots)
+                query = Stream(query_bias, self_bias.reshape([1, -1, 1, 1]))
+            streams.append((self.embeddings.queries(queries, sentence_ids_BL), query))
         rows_M = None if wanted_M is None else layout.numbers(wanted_M)
         for layer in self.layers:
             with MarkedLayer() if self.training else nullcontext():
@@ -261,18 +265,6 @@ class Encoder(nn.Layer):
             # There an addition that broadcasts takes four times as long.
             return paddle.expand(padding_B11L, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
         return padding_B11L
-
-    def _query_stream(
-        self, queries: Queries, padding_B11L: paddle.Tensor, relative_ALL: paddle.Tensor | None
-    ) -> Stream:
-        """Return the stream of the query rows: the context's bias is that of their slots, their own that of distance 0.
-
-        The paper does not say which bias a query row has for itself.
-        """
-        if self.relative is None or relative_ALL is None:
-            return Stream(padding_B11L, paddle.zeros([1], "float32"))
-        own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
-        return Stream(padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias)
 
 
 class Pooler(nn.Layer):

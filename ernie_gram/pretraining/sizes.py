@@ -114,10 +114,9 @@ class BatchShape:
     def computed(self, fuses_attention: bool) -> BatchShape:
         """Return the shape of what is computed: with fused attention, as on a CPU, no padding (model/encoder.py).
 
-        All sequences then have the mean length. With query rows, the main encoder computes padding; it is then counted
-        for the generator too, although the generator does not compute it.
+        All sequences then have the mean length.
         """
-        if not fuses_attention or self.queries:
+        if not fuses_attention:
             return self
         return replace(self, slots=round((1 - self.padding) * self.slots), padding=0.0)
 

@@ -2,8 +2,8 @@
 
 The activations of a layer are counted as by Korthikanti et al. (2022), "Reducing activation recomputation in large
 transformer models", section 4. There all numbers have two bytes; here it depends on the precision, and on a CPU no
-attention scores of the context are stored (kernels/attention.py). Not included are the process itself (0.4 GB on a
-CPU), memory that the allocator keeps, and a GPU's context and workspaces.
+attention scores are stored (kernels/attention.py). Not included are the process itself (0.4 GB on a CPU), memory that
+the allocator keeps, and a GPU's context and workspaces.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ class _Encoder:
 
     @property
     def _scores(self) -> int:
-        """The number of attention scores that a layer stores: on a CPU those of query rows, on a GPU all."""
-        rows = self.queries + (0 if self.cpu else self.context.rows)
-        return rows * self.context.slots * self.model.num_attention_heads
+        """The number of attention scores that a layer stores: none on a CPU."""
+        rows = self.queries + self.context.rows
+        return 0 if self.cpu else rows * self.context.slots * self.model.num_attention_heads
 
     def _layer(self, end: int) -> float:
         """Return the bytes that a layer with `end` rows after its attention keeps.
@@ -127,13 +127,11 @@ class _Encoder:
         per_row = size * (2 * FLOAT + 2 * normed + 2) + inner * (number + read)
         per_score = number + (number + 1 if self.model.attention_probs_dropout_prob else 0)
         projected = 4 * (self.context.rows + self.queries)
-        if self.cpu and self.queries:
-            projected += 2 * self.context.rows  # copies of keys and values for the query rows
         weights = HALF * (4 * size + 2 * inner) * size if is_half else 0
         return number * projected * size + end * per_row + self._scores * per_score + weights
 
     def _inputs(self, end: int) -> float:
         """Return the bytes that a layer keeps with recompute: its output, all masks, and on a CPU the attention."""
-        attention = FLOAT * self.context.rows if self.cpu else 0
+        attention = FLOAT * (self.context.rows + self.queries) if self.cpu else 0
         masks = self._scores if self.model.attention_probs_dropout_prob else 0
         return self.model.hidden_size * (end * (FLOAT + 2) + attention) + masks

@@ -30,25 +30,26 @@ def numbers(*shape):
     made[:] = random.standard_normal(shape)
     return made
 
-projected, bias = numbers(221, 3, 2, 32), numbers(2, 150, 150)
-starts, lengths = np.array([0, 150, 221]), np.array([150, 71])
-out, log_sums = memory(221, 2, 32), memory(221, 2)
-of_projected, of_bias = memory(*projected.shape), memory(*bias.shape)
-given = projected, bias, starts, lengths, key, *rate, np.float32(0.2), 150, out, log_sums
-attention.attention(*given)
-attention.attention_backward(*given, numbers(*out.shape), of_projected, of_bias)
+context, bias, starts = numbers(221, 3, 2, 32), numbers(2, 150, 150), np.array([0, 150, 221])
+attended = []
+for own, self_bias, slots in [(context, numbers(0), np.arange(0)), (numbers(60, 3, 2, 32), numbers(2), np.arange(60))]:
+    out, log_sums = memory(len(own), 2, 32), memory(len(own), 2)
+    gradients = [memory(*each.shape) for each in (context, own, bias, self_bias)]
+    if own is context:
+        gradients[1] = gradients[0]
+    given = context, own, bias, self_bias, starts, slots, key, *rate, np.float32(0.2), 150, out, log_sums
+    attention.attention(*given)
+    attention.attention_backward(*given, numbers(*out.shape), *gradients)
+    attended += [out, log_sums, *gradients]
 x, n = numbers(150, 72), 72
 of_x, of_scale, of_shift = memory(150, n), memory(n), memory(n)
 means = x.mean(1), x.var(1), numbers(n)
 compiled.layer_norm_backward(x, *means, numbers(150, n), np.float32(1e-5), of_x, of_scale, of_shift)
-weights, dropped, mask, of_scores = memory(150, n), memory(150, n), memory(150, n, dtype=np.uint8), memory(150, n)
-compiled.attention_weights(x, weights, key, *rate, dropped, mask)
-compiled.attention_weights_backward(weights, dropped, mask, rate[1], of_scores)
 normal, scales = memory(150, n), (numbers(n), numbers(n), numbers(n))
 biases.normalised_sum(x, scales[0], numbers(150, n), *scales[1:], np.float32(1e-5), normal)
 activated = memory(150, n)
 biases.biased_gelu(x, scales[0], activated)
-results = normal, activated, out, log_sums, of_projected, of_bias, of_x, of_scale, of_shift, weights, dropped, of_scores
+results = normal, activated, *attended, of_x, of_scale, of_shift
 Path(sys.argv[1]).write_text("\\n".join(blake2b(each.tobytes(), digest_size=8).hexdigest() for each in results))
 """
 
@@ -66,7 +67,7 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         subprocess.run([sys.executable, "-c", SCRIPT, to], env=environment, check=True, capture_output=True)
         found.append(to.read_text().split())
-    assert len(found[0]) == 12
+    assert len(found[0]) == 17
     assert found[0] == found[1]
 
 

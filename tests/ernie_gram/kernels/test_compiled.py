@@ -11,16 +11,10 @@ from ernie_gram.kernels import compiled
 from reader.system.compiled import numba
 
 random = np.random.default_rng(1)
-NO_DROPPED, NO_MASK = np.empty((0, 7), np.float32), np.empty((0, 7), np.uint8)
-SHAPES = [(1, 1), (5, 7), (200, 64), (131, 475)]
 
 
 def numbers(*shape: int) -> np.ndarray:
     return random.standard_normal(shape, dtype=np.float32)
-
-
-def mask_of(*shape: int) -> np.ndarray:
-    return (random.random(shape) < 0.9).astype(np.uint8)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -39,6 +33,11 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
             first % 2**32,
         ]
     return counter
+
+
+@numba.njit
+def call_exponentials(row: np.ndarray, sums: np.ndarray) -> float:
+    return compiled.exponentials(row, compiled.maximum(row.view(np.int32)), sums)
 
 
 @numba.njit
@@ -61,44 +60,13 @@ def test_masks_are_philox_compared_with_the_bound() -> None:
         assert mask[index] == (bits >= bound), index
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("drops", [False, True])
-def test_attention_weights(shape: tuple[int, int], drops: bool) -> None:
-    scores = 5 * numbers(*shape)
-    scores[:, -1] -= 1e4  # padding
-    weights = np.empty_like(scores)
-    dropped, mask = np.empty_like(scores), np.empty(shape, np.uint8)
-    key, scale = np.array([3, 4], np.int32), np.float32(1.25)
-    outputs = (dropped, mask) if drops else (NO_DROPPED, NO_MASK)
-    compiled.attention_weights(scores, weights, key, 13107, scale, *outputs)
-    assert np.allclose(weights, softmax(scores), rtol=3e-6, atol=1e-30)
-    if drops:
-        assert np.array_equal(dropped, weights * scale * mask)
-        expected = np.empty(mask.size, np.uint8)
-        compiled.dropout(np.ones(mask.size, np.float32), key, 13107, scale, np.empty(mask.size, np.float32), expected)
-        assert np.array_equal(mask.reshape(-1), expected)
-
-
-def test_weights_of_numbers_that_are_not_finite() -> None:
-    scores = np.array([[1, np.nan, 2], [np.inf, 1, 2], [-np.inf, 1, 1], [-200, 0, -86], [3e38, -3e38, 0]], np.float32)
-    weights = np.empty_like(scores)
-    compiled.attention_weights(scores, weights, np.zeros(2, np.int32), 0, np.float32(1), NO_DROPPED, NO_MASK)
-    assert np.isnan(weights[0]).all()
-    assert np.isnan(weights[1]).any()
-    assert weights[2].tolist() == [0, 0.5, 0.5]
-    assert weights[3].tolist() == pytest.approx([0, 1, np.exp(-86.0)], rel=3e-6)
-    assert weights[4].tolist() == [1, 0, 0]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("drops", [False, True])
-def test_gradient_of_attention_weights(shape: tuple[int, int], drops: bool) -> None:
-    weights, gradient = softmax(numbers(*shape)).astype(np.float32), numbers(*shape)
-    mask, scale, out = mask_of(*shape), np.float32(1.25), np.empty(shape, np.float32)
-    compiled.attention_weights_backward(weights, gradient, mask if drops else NO_MASK, scale, out)
-    of_weights = gradient.astype(np.float64) * (mask * scale if drops else 1)
-    expected = weights * (of_weights - (of_weights * weights).sum(-1, keepdims=True))
-    assert np.allclose(out, expected, rtol=1e-5, atol=1e-6)
+def test_exponentials_of_numbers_that_are_far_apart_or_not_finite() -> None:
+    rows = np.array([[1, np.nan, 2], [np.inf, 1, 2], [-np.inf, 1, 1], [-200, 0, -86], [3e38, -3e38, 0]], np.float32)
+    sums = [call_exponentials(row, np.empty(1, np.float32)) for row in rows]
+    assert np.isnan(sums[:2]).all()
+    assert rows[2].tolist() == [0, 1, 1]
+    assert rows[3].tolist() == pytest.approx([0, 1, np.exp(-86.0)], rel=3e-6)
+    assert rows[4].tolist() == [1, 0, 0]
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (63, 48), (64, 48), (200, 33)])
@@ -150,14 +118,17 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     mean, variance, key = x.mean(1), x.var(1), np.array([1, 2], np.int32)
     results = []
     for threads in (1, 2):
-        found = [np.empty((rows, n), np.float32) for _ in range(4)]
-        small, mask = [np.empty(n, np.float32) for _ in range(2)], np.empty((rows, n), np.uint8)
+        of_x, dropped, mask = np.empty_like(x), np.empty_like(x), np.empty(x.shape, np.uint8)
+        small = [np.empty(n, np.float32) for _ in range(2)]
+        found = [of_x, dropped, mask, *small]
 
-        def compute(found: list[np.ndarray] = found, small: list[np.ndarray] = small, mask: np.ndarray = mask) -> None:
-            compiled.layer_norm_backward(x, mean, variance, scale, gradient, np.float32(1e-5), found[0], *small)
-            compiled.attention_weights(x, found[1], key, 6554, np.float32(1.1), found[2], mask)
-            compiled.attention_weights_backward(found[1], gradient, mask, np.float32(1.1), found[3])
+        def compute(found: list[np.ndarray] = found) -> None:
+            compiled.layer_norm_backward(
+                x, mean, variance, scale, gradient, np.float32(1e-5), found[0], found[3], found[4]
+            )
+            drawn = found[1].reshape(-1), found[2].reshape(-1)
+            compiled.dropout(x.reshape(-1), key, 6554, np.float32(1.1), *drawn)
 
         with_threads(threads, compute)
-        results.append([*found, *small, mask])
+        results.append(found)
     assert all(np.array_equal(one, two) for one, two in zip(*results, strict=True))

@@ -71,21 +71,17 @@ def test_results_are_those_of_paddle(adds: bool) -> None:
     found, names = compute(0, rewrites=True, adds=adds)
     for ours, theirs in zip(found, expected, strict=True):
         assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-5 * np.abs(theirs).max())
-    for replaced in ("softmax", "softmax_grad", "layer_norm_grad"):
-        assert plain[f"pd_op.{replaced}"] == 1
-        assert names[f"pd_op.{replaced}"] == 0
+    assert (plain["pd_op.layer_norm_grad"], names["pd_op.layer_norm_grad"]) == (1, 0)
     assert names["pd_op.add"] == plain["pd_op.add"] - 1
     assert names["pd_op.add_grad"] == plain["pd_op.add_grad"] - 1
     assert count(names, "add_bias") == count(names, "sum_of_rows") == 1
 
 
-def test_dropout_is_part_of_the_softmax() -> None:
+def test_gradients_with_dropout() -> None:
     """Gradients are those of a network that multiplies by the same masks, in double precision."""
     found, names = compute(0.25, rewrites=True)
     assert not count(names, "pd_op.dropout")
-    # With all inputs (scores, key; gradient, weights, mask).
-    assert names["py_op.compiled_softmax_0_1_0_25_in_place"] == 1
-    assert names["py_op.compiled_softmax_backward_0_1_2_0_25"] == 1
+    assert count(names, "compiled_dropout") == count(names, "compiled_masked") == 2
     dropped, out, *gradients = found
     feed = {name: value.astype(np.float64) for name, value in FEED.items()}
 
@@ -109,21 +105,17 @@ def test_dropout_is_part_of_the_softmax() -> None:
         assert gradient[index] == pytest.approx((two[0] - two[1]) / 2e-5, rel=1e-3, abs=1e-3)
 
 
-def test_what_is_fetched_or_read_by_others_stays() -> None:
+def test_what_is_fetched_stays() -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        total, read = x + x, x + y
-        fetched = [total, F.softmax(total), F.dropout(F.softmax(y), 0.5)]
-        return [*fetched, F.softmax(total * 2.0) * 1.0, F.softmax(read) * 1.0, read.sum() * 1.0]
+        return [x + y[0], (x + y[1]) * 1.0, F.dropout(y, 0.5)]
 
     names = Counter(run_both(build))
-    assert (names["pd_op.softmax"], count(names, "compiled_softmax")) == (1, 3)
-    assert (names["pd_op.add"], names["pd_op.dropout"]) == (2, 1)
+    assert names["pd_op.add"] == count(names, "compiled_add_bias") == names["pd_op.dropout"] == 1
 
 
-def test_other_dtypes_axes_and_norms_stay() -> None:
+def test_other_dtypes_and_norms_stay() -> None:
     with fresh_program() as (_, main, _):
-        F.softmax(paddle.static.data("x", [-1, 40], "float64"))
-        F.softmax(paddle.static.data("y", [-1, 40]), axis=0)
+        F.dropout(paddle.static.data("x", [-1, 40], "float64"), 0.5)
         z = paddle.static.data("z", [-1, 40])
         z.stop_gradient = False
         paddle.static.gradients([F.layer_norm(z, [40])], [z])
@@ -132,37 +124,22 @@ def test_other_dtypes_axes_and_norms_stay() -> None:
         assert [op.name() for op in main.global_block().ops] == before
 
 
-@pytest.mark.parametrize("rows", [(3, 1), (0, 0)])
-def test_shapes_that_broadcast_when_the_program_is_run_or_have_no_rows(rows: tuple[int, int]) -> None:
-    run_both(lambda x, y: [F.softmax(x + y) * 1.0], rows)
-
-
-@pytest.mark.parametrize("reads", ["nothing", "before", "after", "a view"])
-def test_results_take_the_memory_of_products_that_are_not_read_afterwards(reads: str) -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        scores = paddle.matmul(x, y)
-        before = [scores.argmax(-1)] if reads == "before" else []
-        view = scores.reshape([-1]) if reads == "a view" else scores
-        weights = F.softmax(scores) * 1.0
-        return [weights, *before, *([view.sum()] if reads in ("after", "a view") else [])]
-
-    (softmax,) = (name for name in run_both(build) if name.startswith("py_op."))
-    # The name of a compiled operation ends with its settings.
-    assert softmax.endswith("_in_place") == (reads not in ("after", "a view"))
+def test_an_input_without_rows() -> None:
+    run_both(lambda x, y: [F.gelu(x + y[0]) * 1.0, F.dropout(x, 0.5) * 1.0], (0, 1))
 
 
 def test_an_exception_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with fresh_scope() as executor:
         with open_program([Field("x", "AB", "float32", "")]) as opened:
-            program = opened.finish({"out": F.softmax(opened.feeds["x"]) * 1.0})
-        compute, errors = operations.compiled.attention_weights, list[BaseException]()
+            program = opened.finish({"out": F.dropout(opened.feeds["x"], 0.5) * 1.0})
+        compute, errors = operations.compiled.dropout, list[BaseException]()
 
         def failing(*arguments: np.ndarray) -> None:
             if errors:
                 raise errors.pop(0)
             compute(*arguments)
 
-        monkeypatch.setattr(operations.compiled, "attention_weights", failing)
+        monkeypatch.setattr(operations.compiled, "dropout", failing)
         batch = {"x": numbers(3, 40)}
         # The handler of a signal may raise the first two.
         for kind in (KeyboardInterrupt, SystemExit, MemoryError):
@@ -171,7 +148,7 @@ def test_an_exception_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.Mon
                 with pytest.raises(kind, match="as it is"):
                     run(executor, batch)
         value = program.run(executor, batch)["out"]
-    assert np.allclose(value.sum(-1), 1, atol=1e-6)
+    assert np.array_equal(value, np.where(value == 0, 0, 2 * batch["x"]))
 
 
 def test_ctrl_c_takes_effect_at_the_end_of_a_program(
@@ -180,7 +157,7 @@ def test_ctrl_c_takes_effect_at_the_end_of_a_program(
     """Also if it arrives outside of what an operation computes, where Paddle would print a traceback."""
     with fresh_scope() as executor:
         with open_program([Field("x", "AB", "float32", "")]) as opened:
-            program = opened.finish({"out": F.softmax(opened.feeds["x"]) * 1.0})
+            program = opened.finish({"out": F.dropout(opened.feeds["x"], 0.5) * 1.0})
         mode, interrupts = custom_operations.eager_guard, [2]
 
         def interrupted() -> AbstractContextManager[None]:
@@ -193,26 +170,7 @@ def test_ctrl_c_takes_effect_at_the_end_of_a_program(
             program.run(executor, {"x": numbers(3, 40)})
         assert "Traceback" not in capfd.readouterr().err
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        value = program.run(executor, {"x": numbers(3, 40)})["out"]
-    assert np.allclose(value.sum(-1), 1, atol=1e-6)
-
-
-def test_a_fetched_gradient_of_weights_with_dropout_is_computed() -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        weights = F.softmax(x)
-        dropped = F.dropout(weights, 0.5)
-        gradient, of_scores = paddle.static.gradients([(dropped * y).sum()], [weights, x])
-        kept = (dropped != 0).astype("float32") * 2.0
-        # Independent of the mask: the gradients from their definitions, given the mask.
-        of_weights = kept * y
-        return [
-            gradient - of_weights,
-            of_scores - weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)),
-        ]
-
-    names = run_both(build)
-    assert any(name.startswith("py_op.compiled_masked") for name in names)
-    assert "py_op.compiled_softmax_backward_0_1_0_0" in names
+        assert program.run(executor, {"x": numbers(3, 40)})["out"].any()
 
 
 def test_a_norm_over_two_axes() -> None:

@@ -19,6 +19,5 @@ def test_operations_are_those_of_the_batch(rung: str) -> None:
     sequences, slots = batch["input_ids"].shape
     mean = batch["lengths"].mean()
     assert slots > mean
-    slots = slots if queries else round(mean)
-    shape = BatchShape(sequences, slots, len(batch["slots"]) / sequences, queries, fine / sequences)
+    shape = BatchShape(sequences, round(mean), len(batch["slots"]) / sequences, queries, fine / sequences)
     assert batch_flops(config, sizes, batch) == sum(step_flops(config, sizes, shape).values()) > 0
