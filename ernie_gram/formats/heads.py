@@ -146,7 +146,7 @@ def _lost_heads(model: ModelRecord, holds_token_head: bool, keeps_transform: boo
         lost.append(f"{what}: {held}{kept}")
     task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
     if task_head:
-        lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
+        lost.append(f"{', '.join(task_head)}: the output layer of a task; --outputs task_scores keeps it")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     if model.head:
