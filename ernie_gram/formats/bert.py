@@ -11,7 +11,7 @@ from typing import Any
 
 from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
-from ernie_gram.formats.names import RELATIVE, from_ours
+from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
@@ -73,14 +73,13 @@ def read(folder: Path) -> ModelRecord:
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:
     """Return what a BERT cannot hold of a model."""
-    return obstacles(model, "BERT", "BERT has no bias by distance, so the outputs change")
+    return obstacles(model, "bert", "BERT", "BERT has no bias by distance, so the outputs change")
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config, has_head = model.config, has_token_head(model)
-    arrays = held_parameters(model)
-    arrays.pop(RELATIVE, None)
+    arrays = held_parameters(model, "bert")
     theirs = from_ours(arrays, "bert", config.num_hidden_layers, with_prefix=has_head)
     # transformers refuses a file that does not say that it holds PyTorch's layout.
     write_safetensors(folder / WEIGHTS[0], theirs, {"format": "pt"})

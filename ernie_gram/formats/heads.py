@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import ModelRecord, Obstacle
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, TOKEN_HEAD
+from ernie_gram.formats.names import MAPPING, RELATIVE, SEGMENTS, TOKEN_HEAD, Column, names
 from ernie_gram.formats.parameters import (
+    ALWAYS_READ,
     HEAD_BIAS,
     HEAD_TRANSFORM,
     check_numbers,
@@ -26,7 +27,7 @@ from ernie_gram.formats.parameters import (
 )
 from ernie_gram.formats.untrusted.arrays import StoredArrays
 from ernie_gram.formats.untrusted.reading import read_arrays
-from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import counted
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -74,26 +75,26 @@ def encoder_parameters(model: ModelRecord) -> Arrays:
     return {name: model.parameters[name] for name in encoder_shapes(config)}
 
 
-def pretraining_parameters(model: ModelRecord) -> list[str]:
-    """Return the names of the parameters of prediction heads and of the tables that only pre-training reads."""
-    encoder = encoder_parameters(model)
-    return [name for name in model.parameters if name not in encoder and not name.startswith(TASK_PREFIX)]
+def held_parameters(model: ModelRecord, column: Column) -> Arrays:
+    """Return what a format of other software holds of the parameters: of the encoder, the pooler and the heads.
 
-
-def held_parameters(model: ModelRecord) -> Arrays:
-    """Return the encoder, the pooler and the head over tokens, with the tables that other software always reads.
-
-    A table of sentence embeddings that the model does not have is zeros. The head has a bias for every row of the token
-    embedding; that of rows beyond the vocabulary is NEVER.
+    The tables that the software always reads and that the model does not have are zeros. The head over tokens has a
+    bias for every row of the token embedding; that of rows beyond the vocabulary is NEVER.
     """
     config = model.config
     arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
+    if ALWAYS_READ[column] == RELATIVE:
+        arrays[RELATIVE] = np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)
     arrays |= encoder_parameters(model)
     if has_token_head(model):
         arrays |= {name: model.parameters[name] for name in TOKEN_HEAD}
         bias, rows = arrays[HEAD_BIAS], len(arrays["word_embedding"])
         arrays[HEAD_BIAS] = np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])
-    return arrays
+    elif column == "static" and config.out_emb_size:
+        # Upstream's heads for reading comprehension and tagging read the transform.
+        arrays |= {name: model.parameters[name] for name in HEAD_TRANSFORM if name in model.parameters}
+    known = names(column, config.num_hidden_layers)
+    return {name: values for name, values in arrays.items() if name in known}
 
 
 def needs_relative_position(model: ModelRecord) -> bool:
@@ -102,13 +103,7 @@ def needs_relative_position(model: ModelRecord) -> bool:
 
 
 def obstacles(
-    model: ModelRecord,
-    software: str,
-    relative: str = "",
-    epsilon: float | None = None,
-    any_width: bool = False,
-    holds_token_head: bool = True,
-    keeps_transform: bool = False,
+    model: ModelRecord, column: Column, software: str, relative: str = "", epsilon: float | None = None
 ) -> list[Obstacle]:
     """Return what a format of other software cannot hold of a model.
 
@@ -116,16 +111,13 @@ def obstacles(
         software: its name, for the reasons.
         relative: what it does in place of a bias by relative position; "" if it has one.
         epsilon: the only layer_norm_eps that it has; None if it is a setting there.
-        any_width: whether its embeddings may have another width than its layers.
-        holds_token_head: whether the format holds a head over tokens.
-        keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
     """
-    config, vocabulary = model.config, model.vocabulary
-    found = list(map(Obstacle, _lost_heads(model, holds_token_head, keeps_transform)))
+    config, vocabulary, known = model.config, model.vocabulary, names(column, 0)
+    found = list(map(Obstacle, _lost_heads(model, column)))
     if not isinstance(vocabulary, WordPieceVocabulary):
         only = f"only WordPiece ({WordPieceVocabulary.file_name})"
         found.append(Obstacle(f"a vocabulary of {vocabulary.kind}: {only}", is_loss=False))
-    if not any_width and config.embedding_size != config.hidden_size:
+    if MAPPING not in known and config.embedding_size != config.hidden_size:
         reason = f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size"
         found.append(Obstacle(reason, is_loss=False))
     if relative and needs_relative_position(model):
@@ -136,15 +128,15 @@ def obstacles(
     return found
 
 
-def _lost_heads(model: ModelRecord, holds_token_head: bool, keeps_transform: bool) -> list[str]:
-    lost, keeps = [], bool(keeps_transform and model.config.out_emb_size)
-    names = [name for name in pretraining_parameters(model) if not (keeps and name in HEAD_TRANSFORM)]
-    if names and not (holds_token_head and has_token_head(model)):
-        held = "only a whole head over tokens can be held" if holds_token_head else "prediction heads cannot be held"
-        kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps else ""
-        what = ", ".join(names) if len(names) <= 2 else f"the {len(names)} parameters of the prediction heads"
-        lost.append(f"{what}: {held}{kept}")
-    task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
+def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
+    kept = encoder_parameters(model) | held_parameters(model, column)
+    left_out, lost = [name for name in model.parameters if name not in kept], []
+    task_head = [name for name in left_out if name.startswith(TASK_PREFIX)]
+    if heads := [name for name in left_out if name not in task_head]:
+        has_head = HEAD_BIAS in names(column, 0)
+        held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
+        what = ", ".join(heads) if len(heads) <= 2 else f"{len(heads)} parameters of the prediction heads"
+        lost.append(f"{what}: {held}")
     if task_head:
         lost.append(f"{', '.join(task_head)}: the output layer of a task; --outputs task_scores keeps it")
     if model.lexicon is not None:

@@ -25,6 +25,7 @@ COLUMNS: tuple[Column, ...] = get_args(Column)
 Row = tuple[str, ...]
 # Tables that only some of our models read. Other software always reads them, or never.
 SEGMENTS, RELATIVE = "sent_embedding", "rel_pos_embedding"
+MAPPING = "emb_hidden_mapping"  # from the width of the embeddings to the hidden size, where they differ
 
 TABLES: tuple[Row, ...] = (
     ("word_embedding", "word_emb.weight", *["embeddings.word_embeddings.weight"] * 2),
@@ -32,9 +33,8 @@ TABLES: tuple[Row, ...] = (
     (SEGMENTS, "sent_emb.weight", *["embeddings.token_type_embeddings.weight"] * 2),
     # PaddleNLP creates this table and never uses it.
     (RELATIVE, "rel_pos_bias_emb.weight", "embeddings.rel_pos_embeddings.weight", ""),
-    # From the width of the embeddings to the hidden size, where they differ.
-    ("emb_hidden_mapping", "", "", ""),
-    ("emb_hidden_mapping_bias", "", "", ""),
+    (MAPPING, "", "", ""),
+    (f"{MAPPING}_bias", "", "", ""),
 )
 # Layers with two parameters, `weight` and `bias` in the other columns.
 LINEAR, NORM = (".w_0", ".b_0"), ("_scale", "_bias")

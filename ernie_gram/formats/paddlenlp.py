@@ -23,7 +23,7 @@ import numpy as np
 from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
-from ernie_gram.formats.names import TOKEN_HEAD, from_ours
+from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
     LOWERCASE,
@@ -171,7 +171,7 @@ def cannot_hold(model: ModelRecord) -> list[Obstacle]:
         "PaddleNLP stores the table of the bias but never applies it, and computes something else, unless it is given "
         f"the attention mask that {EXAMPLE} makes"
     )
-    return obstacles(model, "PaddleNLP", relative, LAYER_NORM_EPS, holds_token_head=False)
+    return obstacles(model, "paddlenlp", "PaddleNLP", relative, LAYER_NORM_EPS)
 
 
 def write(
@@ -192,7 +192,7 @@ def write(
         different: what else PaddleNLP does differently, for the card; one sentence each.
     """
     vocabulary, config = model.vocabulary, model.config
-    held = {name: values for name, values in held_parameters(model).items() if name not in TOKEN_HEAD}
+    held = held_parameters(model, "paddlenlp")
     arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=head is not None)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
