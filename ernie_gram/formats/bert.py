@@ -9,28 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles
+from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
-from ernie_gram.formats.parameters import (
-    BERT_DEFAULTS,
-    TASK_KEY,
-    bert_settings,
-    flag,
-    load_parameters,
-    model_config,
-    refuse_other_models,
-    write_settings,
-)
+from ernie_gram.formats.parameters import BERT_DEFAULTS, bert_settings, write_settings
 from ernie_gram.formats.untrusted.arrays import write_safetensors
-from ernie_gram.formats.vocabularies import (
-    TOKENIZER_SETTINGS,
-    assembled,
-    read_tokenizer,
-    tokenizer_settings,
-    write_vocabulary,
-)
+from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_tokenizer, tokenizer_settings, write_vocabulary
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
@@ -56,19 +41,14 @@ def detect(folder: Path) -> bool:
 
 def read(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
-    known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
-    refuse_other_models(settings, source)
-    segments = flag(settings, SEGMENTS_KEY, True, source)
-    config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
+    settings = BERT_DEFAULTS | {SEGMENTS_KEY: True} | read_json(folder / CONFIG) | {"use_relative_position": False}
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = read_tokenizer(folder)
-    loaded = load_parameters(weights, "bert", config, flag(settings, TASK_KEY, False, source))
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
-    return assembled(folder, NAME, loaded, vocabulary, notes)
+    return read_foreign(NAME, weights, "bert", settings, str(folder / CONFIG), vocabulary, notes)
 
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:

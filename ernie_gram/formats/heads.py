@@ -6,7 +6,7 @@ are nested dicts here, because fine-tuning reads model folders too, and must not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,49 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import ModelRecord, Obstacle
-from ernie_gram.formats.names import MAPPING, RELATIVE, SEGMENTS, TOKEN_HEAD, Column, names
+from ernie_gram.formats.names import (
+    MAPPING,
+    RELATIVE,
+    SEGMENTS,
+    TASKS,
+    TOKEN_HEAD,
+    Column,
+    Renaming,
+    foreign_prefix,
+    is_transposed,
+    names,
+    renaming,
+    to_ours,
+)
 from ernie_gram.formats.parameters import (
-    ALWAYS_READ,
     HEAD_BIAS,
+    HEAD_NORM,
     HEAD_TRANSFORM,
+    TASK_KEY,
+    Settings,
     check_numbers,
     check_shapes,
     encoder_shapes,
+    flag,
     head_shapes,
+    model_config,
+    some_of,
     transform_shapes,
 )
-from ernie_gram.formats.untrusted.arrays import StoredArrays
 from ernie_gram.formats.untrusted.reading import read_arrays
+from ernie_gram.formats.vocabularies import check_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.parameters import Shapes
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import counted
+from reader.errors import InputError, counted, quoted
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
-# The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
-PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
+# Tables that a file may hold although the model does not read them -> the setting that says whether it does.
+OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
+# The one of these tables that the format's own software always reads. A model that does not use it has zeros there;
+# other values come from training in that software.
+ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
 # The beginning of the names of the output layers of fine-tuned tasks.
 TASK_PREFIX = "cls_"
 # The sections of pre-training settings that say how the heads predict. The others are about training.
@@ -146,31 +169,125 @@ def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
     return lost
 
 
-def read_own_parameters(
-    path: Path, config: ModelConfig, pretraining: dict[str, Any] | None, classes: int
-) -> StoredArrays:
-    """Return the parameters in a file of ours; raises InputError unless they are exactly those of the settings.
+def read_foreign(
+    name: str,
+    weights: Path,
+    column: Column,
+    settings: Settings,
+    source: str,
+    vocabulary: Vocabulary,
+    notes: tuple[str, ...] = (),
+) -> ModelRecord:
+    """Return the model in a folder of other software: an encoder and at most a head over tokens.
 
-    Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
-    which ask for the others by name and shape, are unknown to this package.
+    The head's classes become the tokens of the vocabulary; there may be fewer of them than rows of the embedding.
 
     Args:
-        pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
-            of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
-        classes: number of classes of "mask_lm".
+        name: of the format.
+        weights: a file in the folder, or a folder with one Paddle variable per file.
+        settings: as `model_config` takes them, and whether the embedding of task 0 is added to every token: it is
+            added to the rows of the segments.
+        source: the file of the settings, for errors.
+        notes: follow those on the parameters.
+
+    Raises InputError for invalid settings; if a parameter is missing, unknown, of another shape, not floating-point or
+    not finite; and if the vocabulary or the head does not fit the token embedding.
     """
-    stored, expected = read_arrays(path), encoder_shapes(config)
-    check_numbers(stored.arrays, str(path))
-    shapes = {name: values.shape for name, values in stored.arrays.items()}
-    if pretraining is not None:
-        expected |= head_shapes(config, classes)
-        # The names of a term's parameters begin with its own, and its weight is among the settings.
-        weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
-        unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
-    else:
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
-        if HEAD_TRANSFORM[0] in shapes:
-            expected |= transform_shapes(config)
-    check_shapes(shapes, expected, str(path))
-    return stored
+    config, stored = model_config(settings, source), read_arrays(weights)
+    said, path = list(stored.notes), str(weights)
+    if foreign := foreign_prefix(stored.arrays, column):
+        stored = replace(stored, arrays={name.removeprefix(foreign): each for name, each in stored.arrays.items()})
+        said.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
+    config, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, path)
+    check_numbers({name: stored.arrays[name] for name in found.ours}, path)
+    arrays = to_ours(stored.arrays, column, found)
+    for copy, original in found.copies.items():
+        if original in arrays and not np.array_equal(stored.arrays[copy], arrays[original]):
+            theirs = next(theirs for theirs, ours in found.ours.items() if ours == original)
+            raise InputError(f"{path}: {copy} differs from {theirs}; only heads with tied parameters can be converted")
+    if flag(settings, TASK_KEY, False, source):
+        said.append(_add_task(arrays, stored.arrays, found, path))
+    for kind in dict.fromkeys(found.ignored.values()):
+        said.append(f"left out {some_of([name for name, what in found.ignored.items() if what == kind])}: {kind}")
+    for table, key in OPTIONAL_TABLES.items():
+        if table not in arrays or getattr(config, key):
+            continue
+        if arrays[table].any() and table == ALWAYS_READ[column]:
+            on: dict[str, Any] = {key: True}
+            config = replace(config, **on)
+            check_shapes({table: arrays[table].shape}, {table: encoder_shapes(config)[table]}, path)
+            said.append(f"{table} is not zero, so the model reads it, although {key} is false in its settings")
+        elif arrays.pop(table).any():
+            said.append(f"left out {table}: the model does not read it ({key} is false)")
+    check_vocabulary(vocabulary, len(arrays["word_embedding"]), weights.parent)
+    heads = token_head_settings(config) if HEAD_BIAS in arrays else None
+    said += [*notes, *(_cut_head(arrays, len(vocabulary), weights.parent) if heads else ())]
+    return ModelRecord(weights.parent, name, config, arrays, vocabulary, None, heads, tuple(said))
+
+
+def _cut_head(arrays: Arrays, tokens: int, folder: Path) -> Iterator[str]:
+    """Leave the head the classes of the tokens; yields a note if others are left out."""
+    classes, rows = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"])
+    if not tokens <= classes <= rows:
+        raise InputError(
+            f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
+            f"token embedding {rows:,} rows"
+        )
+    # No note for the bias that `held_parameters` gives unused rows.
+    if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
+        yield f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens"
+    arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
+
+
+def _add_task(arrays: Arrays, stored: Arrays, found: Renaming, path: str) -> str:
+    """Add the embedding of task 0 to those of the segments, and return a note on it."""
+    name = next((name for name, what in found.ignored.items() if what == TASKS), "")
+    table, rows = stored.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
+    if table.ndim != 2 or not len(table) or table.shape[1:] != rows.shape[1:]:
+        raise InputError(f"{path}: no embedding of task 0, for which use_task_id asks, beside those of segments")
+    check_numbers({name: table}, path)
+    arrays[SEGMENTS] = rows + table[0]
+    return f"added row 0 of {name} to the segment embeddings; {found.ignored.pop(name)}: only task 0 is read"
+
+
+def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> tuple[ModelConfig, Renaming]:
+    """Return the completed settings and the meaning of the names in a file; raises InputError if they do not fit."""
+    found = renaming(shapes, column, config.num_hidden_layers, source)
+    stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
+    completed = _completed(config, _oriented(stored, column))
+    expected = encoder_shapes(completed)
+    if _has_token_head(stored):
+        expected |= head_shapes(completed, sum(stored.get(HEAD_BIAS, ())))
+    elif HEAD_TRANSFORM[0] in stored:
+        expected |= transform_shapes(completed)
+    unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
+    spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
+    # In the file's orientation, which errors show.
+    check_shapes(stored | dict.fromkeys(found.unknown, ()), _oriented(expected, column) | unused, source, spelled)
+    return completed, found
+
+
+def _has_token_head(shapes: Shapes) -> bool:
+    """Return whether there is a head over tokens, and not only the transform that heads for fine-tuning read."""
+    return HEAD_BIAS in shapes or HEAD_NORM in shapes
+
+
+def _oriented(shapes: Shapes, column: Column) -> Shapes:
+    """Return shapes in our orientation for those in a column's, or the reverse."""
+    return {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in shapes.items()}
+
+
+def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:
+    """Return the settings, completed by those that the parameters of the file determine."""
+    width = config.out_emb_size
+    if _has_token_head(shapes):
+        width = 0
+    elif HEAD_TRANSFORM[0] in shapes and len(shapes[HEAD_TRANSFORM[0]]) == 2:
+        width = shapes[HEAD_TRANSFORM[0]][1]
+    rows = next(iter(shapes.get("word_embedding", ())), 0)
+    return replace(
+        config,
+        vocab_size=config.vocab_size or rows or 1,  # a table without rows is reported as a wrong shape
+        use_pooler="pooled_fc.w_0" in shapes,
+        out_emb_size=width,
+    )

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles
+from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.names import from_ours
@@ -30,14 +30,11 @@ from ernie_gram.formats.parameters import (
     TASK_KEY,
     bert_settings,
     flag,
-    load_parameters,
-    model_config,
     write_settings,
 )
 from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import (
-    assembled,
     read_vocabulary,
     special_tokens,
     tokenizer_settings,
@@ -154,11 +151,10 @@ def read(folder: Path) -> ModelRecord:
         known = ", ".join(f"{family.name}Model" for family in FAMILIES)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     settings = _encoder_settings(stored, family, str(path))
-    config, adds_task = model_config(settings, str(path)), flag(settings, TASK_KEY, False, str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
-    return assembled(folder, NAME, load_parameters(weights, "paddlenlp", config, adds_task), vocabulary)
+    return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:

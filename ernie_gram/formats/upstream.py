@@ -17,20 +17,12 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from ernie_gram.formats.heads import held_parameters, obstacles
+from ernie_gram.formats.heads import held_parameters, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
-from ernie_gram.formats.parameters import (
-    LOWERCASE,
-    TASK_KEY,
-    flag,
-    load_parameters,
-    model_config,
-    settings_of,
-    write_settings,
-)
+from ernie_gram.formats.parameters import LOWERCASE, flag, settings_of, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
-from ernie_gram.formats.vocabularies import assembled, read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import read_vocabulary, write_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
@@ -54,9 +46,7 @@ def _read(folder: Path, layout: Column) -> ModelRecord:
         settings = {"use_sentence_embedding": True, **settings}
         settings["use_relative_position"] = bool(settings.get("rel_pos_size"))
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, str(path)))
-    adds_task = flag(settings, TASK_KEY, False, str(path))
-    loaded = load_parameters(folder / weights, layout, model_config(settings, str(path)), adds_task)
-    return assembled(folder, f"upstream_{layout}", loaded, vocabulary)
+    return read_foreign(f"upstream_{layout}", folder / weights, layout, settings, str(path), vocabulary)
 
 
 def _cannot_hold(model: ModelRecord, layout: Column) -> list[Obstacle]:

@@ -14,9 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.heads import NEVER, token_head_settings
-from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded, flag, some_of
+from ernie_gram.formats.parameters import LOWERCASE, flag, some_of
 from reader.errors import InputError, quoted
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
@@ -67,34 +65,6 @@ def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int)
 def special_tokens() -> dict[str, str]:
     """Return the content of special_tokens_map.json."""
     return {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
-
-
-def assembled(
-    folder: Path, format_name: str, loaded: Loaded, vocabulary: Vocabulary, notes: tuple[str, ...] = ()
-) -> ModelRecord:
-    """Return the model in a folder of another project: an encoder and at most a head over tokens.
-
-    The head's classes become the tokens of the vocabulary; there may be fewer of them than rows of the embedding.
-    Raises InputError if the vocabulary or the head does not fit the token embedding.
-    """
-    notes = (*loaded.notes, *notes)
-    check_vocabulary(vocabulary, len(loaded.arrays["word_embedding"]), folder)
-    arrays = dict(loaded.arrays)
-    if HEAD_BIAS not in arrays:
-        return ModelRecord(folder, format_name, loaded.config, arrays, vocabulary, notes=notes)
-    classes, rows, tokens = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"]), len(vocabulary)
-    if not tokens <= classes <= rows:
-        raise InputError(
-            f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
-            f"token embedding {rows:,} rows"
-        )
-    # No note for the bias that we wrote ourselves for unused rows (see heads.py).
-    if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
-        notes = (*notes, f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens")
-    arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
-    return ModelRecord(
-        folder, format_name, loaded.config, arrays, vocabulary, None, token_head_settings(loaded.config), notes
-    )
 
 
 def check_vocabulary(vocabulary: Vocabulary, num_rows: int, folder: Path) -> None:
