@@ -28,12 +28,11 @@ from ernie_gram.export_inference import check_exportable, export_model
 from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.registry import WRITTEN_NAMES, accepted_losses, read_model, write_model
+from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, counted, first_line
-from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import claimed_new_folder
 from tasks.files.own_texts import plain_values
 from tasks.kinds.sentences import SentenceKind
@@ -65,14 +64,15 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     head = finetuned.paddlenlp_head()
     kept = {name: values for name, values in finetuned.model.parameters.items() if not name.startswith(TASK_PREFIX)}
     model = replace(finetuned.model, parameters=kept)
-    lost = accepted_losses(model, paddlenlp.NAME, paddlenlp.cannot_hold(model), accept_loss)
-    with atomic_folder(folder) as partial:
-        inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
-        is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
-        different = [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else []
-        paddlenlp.write(model, partial, folder.name, head, inputs.max_seq_len, different)
-        (partial / FILE_NAME).write_text(as_json(finetuned.description), encoding="utf-8")
-    return lost
+    inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
+    is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
+    options = {
+        "head": head,
+        "max_tokens": inputs.max_seq_len,
+        "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
+        "further": {FILE_NAME: as_json(finetuned.description)},
+    }
+    return write_model(model, folder, paddlenlp.NAME, accept_loss, **options)
 
 
 def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:

@@ -15,7 +15,7 @@ from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.paddlenlp import is_paddlenlps
 from ernie_gram.formats.parameters import BERT_DEFAULTS, bert_settings, write_settings
 from ernie_gram.formats.untrusted.arrays import write_safetensors
-from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_tokenizer, tokenizer_settings, write_vocabulary
+from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_tokenizer, tokenizer_settings
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
@@ -75,7 +75,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     rules = {"strip_accents": None, "tokenize_chinese_chars": True}
     tokenizer_config = tokenizer_settings(model.vocabulary, "BertTokenizer", config.max_position_embeddings)
     write_settings(folder / TOKENIZER_SETTINGS, tokenizer_config | rules)
-    write_vocabulary(model.vocabulary, folder)
+    (folder / model.vocabulary.file_name).write_bytes(model.vocabulary.content)
 
 
 def _is_bert(settings: dict[str, Any]) -> bool:

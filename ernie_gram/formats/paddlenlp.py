@@ -13,7 +13,7 @@ creates the table of relative position, but never applies it; it always adds seg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -38,7 +38,6 @@ from ernie_gram.formats.vocabularies import (
     read_vocabulary,
     special_tokens,
     tokenizer_settings,
-    write_vocabulary,
 )
 from ernie_gram.model import exact_relative_position
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
@@ -74,29 +73,14 @@ LISTED = {
 OURS = {"use_sentence_embedding": True, "use_relative_position": False}
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family of PaddleNLP's classes whose encoder is ours.
-
-    Attributes:
-        name: the beginning of the names of the classes, for example of ErnieGramForTokenClassification.
-        defaults: values of settings that config.json may leave out.
-        fixed: settings that the classes do not read from config.json, with the values that they use.
-    """
-
-    name: str
-    defaults: Json
-    fixed: Json
-
-
-# Without vocab_size, it is the number of rows of the token embedding.
-_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, TASK_KEY: False, "task_id": 0}
-ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False})
-FAMILIES = (
-    ERNIE_GRAM,
-    Family("Ernie", _DEFAULTS, {"layer_norm_eps": 1e-12}),
-    Family("Bert", {**_DEFAULTS, "type_vocab_size": 16}, {TASK_KEY: False}),
-)
+ERNIE_GRAM, BERT = "ErnieGram", "Bert"
+# The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
+# -> the settings that they do not read from config.json, with the values that they use.
+FIXED: dict[str, Json] = {
+    ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False},
+    "Ernie": {"layer_norm_eps": 1e-12},
+    BERT: {TASK_KEY: False},
+}
 
 
 @dataclass(frozen=True)
@@ -133,7 +117,7 @@ def detect(folder: Path) -> bool:
         return False
     settings = read_json(folder / CONFIG)
     family = _family_of(settings)
-    return family is ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
+    return family == ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
 
 def read(folder: Path) -> ModelRecord:
@@ -148,7 +132,7 @@ def read(folder: Path) -> ModelRecord:
     stored = read_json(path)
     family = _family_of(stored)
     if family is None:
-        known = ", ".join(f"{family.name}Model" for family in FAMILIES)
+        known = ", ".join(f"{each}Model" for each in FIXED)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     settings = _encoder_settings(stored, family, str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
@@ -177,6 +161,7 @@ def write(
     head: TaskHead | None = None,
     max_tokens: int | None = None,
     different: Sequence[str] = (),
+    further: Mapping[str, str] | None = None,
 ) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
@@ -186,6 +171,7 @@ def write(
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
         different: what else PaddleNLP does differently, for the card; one sentence each.
+        further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
     held = held_parameters(model, "paddlenlp")
@@ -198,7 +184,9 @@ def write(
     tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     write_settings(folder / TOKENIZER_CONFIG, tokenizer)
     write_settings(folder / "special_tokens_map.json", special_tokens())
-    write_vocabulary(vocabulary, folder)
+    (folder / vocabulary.file_name).write_bytes(vocabulary.content)
+    for file, content in (further or {}).items():
+        (folder / file).write_text(content, encoding="utf-8")
     if needs_relative_position(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
@@ -236,7 +224,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     settings = bert_settings(config, vocab_size)
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
     content: Json = {
-        "architectures": [head.architecture if head else f"{ERNIE_GRAM.name}Model"],
+        "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
         "model_type": "ernie_gram",
         "paddlenlp_version": VERSION,
         "dtype": "float32",
@@ -255,11 +243,11 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     return content
 
 
-def _family_of(settings: Json) -> Family | None:
+def _family_of(settings: Json) -> str | None:
     """Return the family of the model of a config, or None if it is not one of those that we read."""
     listed = settings.get("architectures")
     name = str(listed[-1]) if isinstance(listed, list) and listed else ""
-    return next((each for each in FAMILIES if name.startswith((f"{each.name}Model", f"{each.name}For"))), None)
+    return next((each for each in FIXED if name.startswith((f"{each}Model", f"{each}For"))), None)
 
 
 def is_paddlenlps(folder: Path, settings: Json) -> bool:
@@ -267,21 +255,23 @@ def is_paddlenlps(folder: Path, settings: Json) -> bool:
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
 
 
-def _encoder_settings(stored: Json, family: Family, source: str) -> Json:
-    """Return the settings of an encoder as PaddleNLP computes it; see settings.py for their types and limits.
+def _encoder_settings(stored: Json, family: str, source: str) -> Json:
+    """Return the settings of an encoder as PaddleNLP computes it; `model_config` has their types and limits.
 
     PaddleNLP's embeddings always add segments, and no version of it applies relative position. Users may add the keys
     of OURS to the config.json of a checkpoint that was trained otherwise, such as upstream's English models.
     Raises InputError, which names `source`, for settings with which an encoder of ours would compute something else.
     """
-    settings = family.defaults | {key: stored[key] for key in family.defaults if key in stored} | family.fixed
-    if family is ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
+    # Without vocab_size, it is the number of rows of the token embedding.
+    defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
+    settings = defaults | stored | FIXED[family]
+    if family == ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
         raise InputError(
             f"{source}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either"
         )
     if stored.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{source}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
-    return settings | {key: flag(stored, key, default, source) for key, default in OURS.items()}
+    return settings
 
 
 # Class -> its outputs, and what they are.

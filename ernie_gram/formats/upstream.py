@@ -22,7 +22,7 @@ from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
 from ernie_gram.formats.parameters import LOWERCASE, flag, settings_of, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
-from ernie_gram.formats.vocabularies import read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import read_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
@@ -72,7 +72,7 @@ def _write(model: ModelRecord, folder: Path, name: str, layout: Column) -> None:
         settings |= {"max_seq_len": config.max_position_embeddings, "has_pooler": config.use_pooler}
         write_pdparams(folder / WEIGHTS, arrays)
     write_settings(folder / CONFIG, settings)
-    write_vocabulary(model.vocabulary, folder)
+    (folder / model.vocabulary.file_name).write_bytes(model.vocabulary.content)
 
 
 def _format(layout: Column) -> Format:

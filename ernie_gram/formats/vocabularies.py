@@ -16,7 +16,6 @@ from typing import Any
 
 from ernie_gram.formats.parameters import LOWERCASE, flag, some_of
 from reader.errors import InputError, quoted
-from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, Vocabulary
@@ -49,11 +48,6 @@ def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary:
     if path is None:
         raise InputError(f"{folder}: has no vocabulary; put the model's {' or '.join(FILE_NAMES)} there")
     return load_vocabulary(path, lowercase)
-
-
-def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write the file of a vocabulary."""
-    write_atomically(folder / vocabulary.file_name, vocabulary.content)
 
 
 def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int) -> dict[str, Any]:
