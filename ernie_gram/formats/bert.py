@@ -7,15 +7,14 @@ ERNIE (`model_type` "ernie"), because its network is that of BERT, with the embe
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import from_ours
-from ernie_gram.formats.paddlenlp import is_paddlenlps
+from ernie_gram.formats.paddlenlp import family_of, is_paddlenlps
 from ernie_gram.formats.parameters import BERT_DEFAULTS, bert_settings, write_settings
-from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_tokenizer, tokenizer_settings
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
@@ -24,7 +23,8 @@ CONFIG, OLD_CONFIG = "config.json", "bert_config.json"  # the second one in fold
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 LOOKS_FOR = f"{CONFIG} with model_type bert"
-MODEL_TYPES = ("bert", "ernie")
+# Values of model_type; old files name only the class, in `architectures`.
+MODEL_TYPES = ("bert", "ernie", "Bert")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
@@ -36,7 +36,8 @@ def detect(folder: Path) -> bool:
     if old.is_file() and not path.is_file():
         raise InputError(f'{old}: an old name; call it {CONFIG}, and add the key "model_type" with the value "bert"')
     settings = read_json(path) if path.is_file() else {}
-    return _is_bert(settings) and not is_paddlenlps(folder, settings)
+    is_bert = settings.get("model_type", family_of(settings)) in MODEL_TYPES
+    return is_bert and not is_paddlenlps(folder, settings)
 
 
 def read(folder: Path) -> ModelRecord:
@@ -62,7 +63,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     arrays = held_parameters(model, "bert")
     theirs = from_ours(arrays, "bert", config.num_hidden_layers, with_prefix=has_head)
     # transformers refuses a file that does not say that it holds PyTorch's layout.
-    write_safetensors(folder / WEIGHTS[0], theirs, {"format": "pt"})
+    save_safetensors(folder / WEIGHTS[0], theirs, "pt")
     settings = {
         "architectures": ["BertForMaskedLM" if has_head else "BertModel"],
         "model_type": "bert",
@@ -76,14 +77,6 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     tokenizer_config = tokenizer_settings(model.vocabulary, "BertTokenizer", config.max_position_embeddings)
     write_settings(folder / TOKENIZER_SETTINGS, tokenizer_config | rules)
     (folder / model.vocabulary.file_name).write_bytes(model.vocabulary.content)
-
-
-def _is_bert(settings: dict[str, Any]) -> bool:
-    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`."""
-    if "model_type" in settings:
-        return settings["model_type"] in MODEL_TYPES
-    classes = settings.get("architectures")
-    return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -254,7 +254,7 @@ def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> 
     """Return the completed settings and the meaning of the names in a file; raises InputError if they do not fit."""
     found = renaming(shapes, column, config.num_hidden_layers, source)
     stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
-    completed = _completed(config, _oriented(stored, column))
+    completed = _completed(config, stored)
     expected = encoder_shapes(completed)
     if _has_token_head(stored):
         expected |= head_shapes(completed, sum(stored.get(HEAD_BIAS, ())))
@@ -263,18 +263,14 @@ def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> 
     unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
     spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
     # In the file's orientation, which errors show.
-    check_shapes(stored | dict.fromkeys(found.unknown, ()), _oriented(expected, column) | unused, source, spelled)
+    turned = {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in expected.items()}
+    check_shapes(stored | dict.fromkeys(found.unknown, ()), turned | unused, source, spelled)
     return completed, found
 
 
 def _has_token_head(shapes: Shapes) -> bool:
     """Return whether there is a head over tokens, and not only the transform that heads for fine-tuning read."""
     return HEAD_BIAS in shapes or HEAD_NORM in shapes
-
-
-def _oriented(shapes: Shapes, column: Column) -> Shapes:
-    """Return shapes in our orientation for those in a column's, or the reverse."""
-    return {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in shapes.items()}
 
 
 def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:

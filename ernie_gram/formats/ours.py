@@ -34,7 +34,7 @@ from ernie_gram.formats.parameters import (
     transform_shapes,
     write_settings,
 )
-from ernie_gram.formats.untrusted.arrays import StoredArrays, write_safetensors
+from ernie_gram.formats.untrusted.arrays import StoredArrays
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
 from ernie_gram.model.config import ModelConfig
@@ -85,10 +85,9 @@ def read(folder: Path) -> ModelRecord:
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
-    num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
-    stored = read_own_parameters(folder / WEIGHTS, config, pretraining, len(vocabulary) + num_ngrams)
     head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
+    stored = read_own_parameters(folder / WEIGHTS, config, pretraining, vocabulary, lexicon)
     return ModelRecord(
         folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head
     )
@@ -102,9 +101,9 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     if model.training is not None:
         settings[TRAINING] = asdict(model.training)
     write_settings(folder / CONFIG, settings)
-    write_safetensors(folder / WEIGHTS, model.parameters)
+    checkpoint.save_safetensors(folder / WEIGHTS, model.parameters)
     if model.head:
-        write_safetensors(folder / HEAD, model.head)
+        checkpoint.save_safetensors(folder / HEAD, model.head)
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
@@ -114,7 +113,11 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
 
 
 def read_own_parameters(
-    path: Path, config: ModelConfig, pretraining: dict[str, Any] | None, classes: int
+    path: Path,
+    config: ModelConfig,
+    pretraining: dict[str, Any] | None,
+    vocabulary: Vocabulary,
+    lexicon: Lexicon | None,
 ) -> StoredArrays:
     """Return the parameters in a file of ours; raises InputError unless they are exactly those of the settings.
 
@@ -124,13 +127,13 @@ def read_own_parameters(
     Args:
         pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
             of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
-        classes: number of classes of "mask_lm".
     """
     stored, expected = read_arrays(path), encoder_shapes(config)
     check_numbers(stored.arrays, str(path))
     shapes = {name: values.shape for name, values in stored.arrays.items()}
     if pretraining is not None:
-        expected |= head_shapes(config, classes)
+        num_ngrams = len(lexicon) if lexicon is not None and is_explicit(pretraining) else 0
+        expected |= head_shapes(config, len(vocabulary) + num_ngrams)
         # The names of a term's parameters begin with its own, and its weight is among the settings.
         weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
         unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
@@ -189,8 +192,7 @@ def read_run(folder: Path) -> ModelRecord:
         _section(state.config, section, path)
     rows = settings.get("vocab_size") or len(vocabulary)
     config = model_config({**settings, "vocab_size": rows}, str(path))
-    classes = len(vocabulary) + (len(lexicon) if lexicon and is_explicit(state.config) else 0)
-    stored = read_own_parameters(path / checkpoint.MODEL, config, pretraining, classes)
+    stored = read_own_parameters(path / checkpoint.MODEL, config, pretraining, vocabulary, lexicon)
     # Later evaluations are of other parameters.
     training = _training_of(run, state.config, path, last_evaluation(run, state.step))
     notes = (*notes, *stored.notes)

@@ -32,7 +32,6 @@ from ernie_gram.formats.parameters import (
     flag,
     write_settings,
 )
-from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import (
     read_vocabulary,
@@ -41,6 +40,7 @@ from ernie_gram.formats.vocabularies import (
 )
 from ernie_gram.model import exact_relative_position
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
@@ -116,7 +116,7 @@ def detect(folder: Path) -> bool:
     if not has_weights or not (folder / CONFIG).is_file():
         return False
     settings = read_json(folder / CONFIG)
-    family = _family_of(settings)
+    family = family_of(settings)
     return family == ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
 
@@ -130,7 +130,7 @@ def read(folder: Path) -> ModelRecord:
     """
     path = folder / CONFIG
     stored = read_json(path)
-    family = _family_of(stored)
+    family = family_of(stored)
     if family is None:
         known = ", ".join(f"{each}Model" for each in FIXED)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
@@ -178,7 +178,7 @@ def write(
     arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=head is not None)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
-    write_safetensors(folder / SAFETENSORS, arrays)
+    save_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
     write_settings(folder / CONFIG, _config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
     tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
@@ -243,7 +243,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     return content
 
 
-def _family_of(settings: Json) -> str | None:
+def family_of(settings: Json) -> str | None:
     """Return the family of the model of a config, or None if it is not one of those that we read."""
     listed = settings.get("architectures")
     name = str(listed[-1]) if isinstance(listed, list) and listed else ""

@@ -13,7 +13,7 @@ from ernie_gram.formats.heads import read_foreign
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes, settings_of
-from ernie_gram.formats.untrusted.arrays import write_safetensors
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from tests.support import model_folders
 from tests.support.model_folders import VOCABULARY, random_arrays
@@ -31,7 +31,7 @@ def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) 
             del theirs[name]
         else:
             theirs[name] = values
-    write_safetensors(path, theirs)
+    save_safetensors(path, theirs)
     return path
 
 
