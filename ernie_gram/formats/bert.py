@@ -19,7 +19,7 @@ from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 NAME = "bert"
-CONFIG, OLD_CONFIG = "config.json", "bert_config.json"  # the second one in folders of 2019
+CONFIG = "config.json"
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 LOOKS_FOR = f"{CONFIG} with model_type bert"
@@ -32,10 +32,7 @@ SEGMENTS_KEY = "use_sentence_embedding"
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has the settings of a BERT; raises InputError if config.json is damaged."""
-    path, old = folder / CONFIG, folder / OLD_CONFIG
-    if old.is_file() and not path.is_file():
-        raise InputError(f'{old}: an old name; call it {CONFIG}, and add the key "model_type" with the value "bert"')
-    settings = read_json(path) if path.is_file() else {}
+    settings = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     is_bert = settings.get("model_type", family_of(settings)) in MODEL_TYPES
     return is_bert and not is_paddlenlps(folder, settings)
 

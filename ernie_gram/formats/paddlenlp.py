@@ -57,7 +57,6 @@ LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for
 NAME = "paddlenlp"
 SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
 CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
-OLD_CONFIG = "model_config.json"  # of PaddleNLP before 2.5
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 EXAMPLE = "exact_relative_position.py"
 ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see templates/publishing.md
@@ -71,7 +70,6 @@ LISTED = {
 }
 # Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
 OURS = {"use_sentence_embedding": True, "use_relative_position": False}
-
 
 ERNIE_GRAM, BERT = "ErnieGram", "Bert"
 # The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
@@ -109,9 +107,6 @@ class TaskHead:
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has a model of PaddleNLP; raises InputError if its settings are damaged."""
-    if not (folder / CONFIG).is_file() and (folder / OLD_CONFIG).is_file() and (folder / PDPARAMS).is_file():
-        cure = "read it with a later PaddleNLP, and write it again with save_pretrained(FOLDER)"
-        raise InputError(f"{folder / OLD_CONFIG}: PaddleNLP before 2.5 wrote this folder; {cure}")
     has_weights = any((folder / name).is_file() for name in (SAFETENSORS, PDPARAMS))
     if not has_weights or not (folder / CONFIG).is_file():
         return False
@@ -121,20 +116,26 @@ def detect(folder: Path) -> bool:
 
 
 def read(folder: Path) -> ModelRecord:
-    """Return the model in a folder: the encoder as PaddleNLP computes it.
+    """Return the model in a folder that `detect` recognises: the encoder as PaddleNLP computes it.
 
-    A table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours in
-    config.json says that the model was trained with it (see `_encoder_settings`). Segment embeddings are kept unless
-    they are zero in a model of ours. Heads of tasks are left out. Raises InputError if a file is damaged or missing, or
-    if the files do not fit together.
+    PaddleNLP's embeddings always add segments, which are kept unless they are zero in a model of ours. No version of it
+    applies relative position: the table is left out, with a note. Users may add the keys of OURS to the config.json of
+    a checkpoint that was trained otherwise, such as upstream's English models. Heads of tasks are left out.
+
+    Raises InputError if a file is damaged or missing, if the files do not fit together, and for settings with which an
+    encoder of ours would compute something else.
     """
     path = folder / CONFIG
     stored = read_json(path)
     family = family_of(stored)
-    if family is None:
-        known = ", ".join(f"{each}Model" for each in FIXED)
-        raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
-    settings = _encoder_settings(stored, family, str(path))
+    assert family is not None
+    # Without vocab_size, it is the number of rows of the token embedding.
+    defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
+    settings = defaults | stored | FIXED[family]
+    if family == ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
+        raise InputError(f"{path}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either")
+    if stored.get("pool_act", "tanh") != "tanh":
+        raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
@@ -253,25 +254,6 @@ def family_of(settings: Json) -> str | None:
 def is_paddlenlps(folder: Path, settings: Json) -> bool:
     """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
-
-
-def _encoder_settings(stored: Json, family: str, source: str) -> Json:
-    """Return the settings of an encoder as PaddleNLP computes it; `model_config` has their types and limits.
-
-    PaddleNLP's embeddings always add segments, and no version of it applies relative position. Users may add the keys
-    of OURS to the config.json of a checkpoint that was trained otherwise, such as upstream's English models.
-    Raises InputError, which names `source`, for settings with which an encoder of ours would compute something else.
-    """
-    # Without vocab_size, it is the number of rows of the token embedding.
-    defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
-    settings = defaults | stored | FIXED[family]
-    if family == ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
-        raise InputError(
-            f"{source}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either"
-        )
-    if stored.get("pool_act", "tanh") != "tanh":
-        raise InputError(f"{source}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
-    return settings
 
 
 # Class -> its outputs, and what they are.
