@@ -13,7 +13,7 @@ from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.paddlenlp import family_of, is_paddlenlps
 from ernie_gram.formats.parameters import BERT_DEFAULTS, bert_settings, write_settings
-from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_tokenizer, tokenizer_settings
+from ernie_gram.formats.vocabularies import read_tokenizer, write_tokenizer
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
@@ -71,9 +71,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     }
     write_settings(folder / CONFIG, settings)
     rules = {"strip_accents": None, "tokenize_chinese_chars": True}
-    tokenizer_config = tokenizer_settings(model.vocabulary, "BertTokenizer", config.max_position_embeddings)
-    write_settings(folder / TOKENIZER_SETTINGS, tokenizer_config | rules)
-    (folder / model.vocabulary.file_name).write_bytes(model.vocabulary.content)
+    write_tokenizer(model.vocabulary, folder, "BertTokenizer", config.max_position_embeddings, **rules)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -33,11 +33,7 @@ from ernie_gram.formats.parameters import (
     write_settings,
 )
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
-from ernie_gram.formats.vocabularies import (
-    read_vocabulary,
-    special_tokens,
-    tokenizer_settings,
-)
+from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.run.checkpoint import save_safetensors
@@ -56,7 +52,7 @@ LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for
 
 NAME = "paddlenlp"
 SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
-CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
+CONFIG = "config.json"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 EXAMPLE = "exact_relative_position.py"
 ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see templates/publishing.md
@@ -65,7 +61,7 @@ ADDRESS = f"https://bj.bcebos.com/paddlenlp/models/community/{ORGANISATION}"
 LISTED = {
     "model_config_file": CONFIG,
     "model_state": PDPARAMS,
-    "tokenizer_config_file": TOKENIZER_CONFIG,
+    "tokenizer_config_file": TOKENIZER_SETTINGS,
     "vocab_file": "vocab.txt",
 }
 # Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
@@ -137,8 +133,8 @@ def read(folder: Path) -> ModelRecord:
     if stored.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
-    vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
+    lowercase = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
+    vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS)))
     return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
@@ -182,10 +178,7 @@ def write(
     save_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
     write_settings(folder / CONFIG, _config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
-    tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
-    write_settings(folder / TOKENIZER_CONFIG, tokenizer)
-    write_settings(folder / "special_tokens_map.json", special_tokens())
-    (folder / vocabulary.file_name).write_bytes(vocabulary.content)
+    write_tokenizer(vocabulary, folder, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     for file, content in (further or {}).items():
         (folder / file).write_text(content, encoding="utf-8")
     if needs_relative_position(model):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.parameters import LOWERCASE, flag, some_of
+from ernie_gram.formats.parameters import LOWERCASE, flag, some_of, write_settings
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import read_json
 from reader.tokenization.basic_tokenizer import split_words
@@ -50,15 +50,13 @@ def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary:
     return load_vocabulary(path, lowercase)
 
 
-def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int) -> dict[str, Any]:
-    """Return the content of tokenizer_config.json. Texts are cut at `max_tokens` tokens if the user asks for it."""
+def write_tokenizer(vocabulary: Vocabulary, folder: Path, class_name: str, max_tokens: int, **rules: Any) -> None:
+    """Write a vocabulary and the settings of its tokenizer, which cuts texts at `max_tokens` tokens if asked to."""
+    special = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
     settings = {"tokenizer_class": class_name, LOWERCASE: vocabulary.lowercase, "model_max_length": max_tokens}
-    return settings | special_tokens()
-
-
-def special_tokens() -> dict[str, str]:
-    """Return the content of special_tokens_map.json."""
-    return {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
+    write_settings(folder / TOKENIZER_SETTINGS, settings | rules | special)
+    write_settings(folder / SPECIAL_TOKENS_MAP, special)
+    (folder / vocabulary.file_name).write_bytes(vocabulary.content)
 
 
 def check_vocabulary(vocabulary: Vocabulary, num_rows: int, folder: Path) -> None:
