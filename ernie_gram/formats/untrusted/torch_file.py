@@ -74,8 +74,6 @@ def read_torch_archive(path: Path) -> StoredArrays:
 
         pickled = BytesIO(archive.read(folders[0] + DATA))
         entries = ArrayUnpickler(pickled, array_names() | NAMES, partial(_storage, bytes_of)).load()
-    if not isinstance(entries, dict):
-        raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and tensors")
     notes = (
         f"{path.name}: {quoted(name)} has type {type(value).__name__}, it is not a tensor; left out"
         for name, value in entries.items()
