@@ -41,7 +41,6 @@ from ernie_gram.formats.parameters import (
     head_shapes,
     model_config,
     some_of,
-    transform_shapes,
 )
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary
@@ -256,10 +255,9 @@ def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> 
     stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
     completed = _completed(config, stored)
     expected = encoder_shapes(completed)
-    if _has_token_head(stored):
-        expected |= head_shapes(completed, sum(stored.get(HEAD_BIAS, ())))
-    elif HEAD_TRANSFORM[0] in stored:
-        expected |= transform_shapes(completed)
+    classes = sum(stored.get(HEAD_BIAS, ())) if _has_token_head(stored) else None
+    if classes is not None or HEAD_TRANSFORM[0] in stored:
+        expected |= head_shapes(completed, classes)
     unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
     spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
     # In the file's orientation, which errors show.

@@ -31,7 +31,6 @@ from ernie_gram.formats.parameters import (
     head_shapes,
     model_config,
     settings_of,
-    transform_shapes,
     write_settings,
 )
 from ernie_gram.formats.untrusted.arrays import StoredArrays
@@ -141,7 +140,7 @@ def read_own_parameters(
     else:
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
         if HEAD_TRANSFORM[0] in shapes:
-            expected |= transform_shapes(config)
+            expected |= head_shapes(config)
     check_shapes(shapes, expected, str(path))
     return stored
 

@@ -59,14 +59,9 @@ def encoder_shapes(config: ModelConfig) -> Shapes:
     return shapes_of(encoder(config, config.vocab_size), pooler(config) if config.use_pooler else None)
 
 
-def head_shapes(config: ModelConfig, classes: int) -> Shapes:
-    """Return the names and shapes of the head "mask_lm"."""
-    return shapes_of(head("mask_lm", config, classes))
-
-
-def transform_shapes(config: ModelConfig) -> Shapes:
-    """Return the names and shapes of the transform of the head "mask_lm" alone."""
-    return shapes_of(transform("mask_lm", config))
+def head_shapes(config: ModelConfig, classes: int | None = None) -> Shapes:
+    """Return the names and shapes of the head "mask_lm"; those of its transform alone without `classes`."""
+    return shapes_of(transform("mask_lm", config) if classes is None else head("mask_lm", config, classes))
 
 
 def head_size(parameters: Arrays) -> int | None:
