@@ -87,7 +87,7 @@ class Model:
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "float32") -> Model:
-        """Read a model: a run, a checkpoint, a model folder of any format, or a folder of export_inference.
+        """Read a model: a run, a checkpoint, a model folder of any format, or an exported program.
 
         Args:
             precision: of matrix products, "float32" or "bfloat16"; for `layer` it is always float32.
@@ -314,7 +314,7 @@ class Model:
 
 
 class ExportedModel(Model):
-    """A program that `ernie-gram export-inference` wrote."""
+    """A program that `ernie-gram convert --to inference` wrote."""
 
     def __init__(self, folder: Path, description: Description, precision: str = "float32") -> None:
         self._description, self._shape, self._precision = description, "exported program", precision

@@ -3,9 +3,9 @@
     ernie-gram infer MODEL --input texts.txt
     ernie-gram infer MODEL --output vectors.npz < texts.txt
 
-MODEL is a folder that `ernie-gram export-inference` wrote, or another model folder. A line may be a pair of texts, with
-a tab between. Invalid lines are named on standard error; the valid ones are answered in order, and the exit status is
-then 2.
+MODEL is a folder that `ernie-gram convert --to inference` wrote, or another model folder. A line may be a pair of
+texts, with a tab between. Invalid lines are named on standard error; the valid ones are answered in order, and the exit
+status is then 2.
 """
 
 from __future__ import annotations

@@ -35,15 +35,14 @@ TOPICS = {
         "sweep": ("tasks.sweep", "train with every combination of settings, seeds and tasks; benchmarks"),
     },
     "Models": {
-        "convert": ("ernie_gram.convert", "convert a pre-trained model to another format"),
-        "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),
-        "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
+        "convert": ("tasks.convert", "convert a model to another format, paddle.inference or ONNX"),
         "infer": ("ernie_gram.infer", "write the vectors of texts"),
     },
 }
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
 # This module has several commands: its first argument is the name of the command.
 MULTIPLE_COMMANDS = "reader.build"
+OLD_NAMES = {"export": "convert", "export-inference": "convert"}
 # The commands that train, and how the C library of their processes allocates memory. hugetlb: large pages for large
 # arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold: freed memory is kept for the
 # next array. Otherwise the system would take back the pages, and clear and assign them again in every step.
@@ -69,7 +68,8 @@ def main() -> None:
             # Imported late, because only this error needs it.
             from reader.errors import similar
 
-            sys.stderr.write(f"error: no command {name}{similar(name, MODULES)} (see {PROGRAM} --help)\n")
+            cure = f"; use {OLD_NAMES[name]} --to" if name in OLD_NAMES else similar(name, MODULES)
+            sys.stderr.write(f"error: no command {name}{cure} (see {PROGRAM} --help)\n")
             sys.exit(2)
         if name in TRAINING:
             set_memory()

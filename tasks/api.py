@@ -68,7 +68,7 @@ class FineTuned:
 
     @classmethod
     def load(cls, run: str | Path, precision: str | None = None) -> FineTuned:
-        """Read the best model of a fine-tuning, one checkpoint, or a program that `ernie-gram export` wrote.
+        """Read the best model of a fine-tuning, one checkpoint, or a program that `ernie-gram convert` wrote.
 
         Args:
             precision: of matrix products, "float32" or "bfloat16". By default it is that of the training.

@@ -7,39 +7,24 @@ ERNIE (`model_type` "ernie"), because its network is that of BERT, with the embe
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles
+from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
-from ernie_gram.formats.names import RELATIVE, from_ours
-from ernie_gram.formats.paddlenlp import is_paddlenlps
-from ernie_gram.formats.parameters import (
-    BERT_DEFAULTS,
-    TASK_KEY,
-    bert_settings,
-    flag,
-    load_parameters,
-    model_config,
-    refuse_other_models,
-    write_settings,
-)
-from ernie_gram.formats.untrusted.arrays import write_safetensors
-from ernie_gram.formats.vocabularies import (
-    TOKENIZER_SETTINGS,
-    assembled,
-    read_tokenizer,
-    tokenizer_settings,
-    write_vocabulary,
-)
+from ernie_gram.formats.names import from_ours
+from ernie_gram.formats.paddlenlp import family_of, is_paddlenlps
+from ernie_gram.formats.parameters import BERT_DEFAULTS, bert_settings, write_settings
+from ernie_gram.formats.vocabularies import read_tokenizer, write_tokenizer
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 NAME = "bert"
-CONFIG, OLD_CONFIG = "config.json", "bert_config.json"  # the second one in folders of 2019
+CONFIG = "config.json"
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 LOOKS_FOR = f"{CONFIG} with model_type bert"
-MODEL_TYPES = ("bert", "ernie")
+# Values of model_type; old files name only the class, in `architectures`.
+MODEL_TYPES = ("bert", "ernie", "Bert")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
@@ -47,43 +32,35 @@ SEGMENTS_KEY = "use_sentence_embedding"
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has the settings of a BERT; raises InputError if config.json is damaged."""
-    path, old = folder / CONFIG, folder / OLD_CONFIG
-    if old.is_file() and not path.is_file():
-        raise InputError(f'{old}: an old name; call it {CONFIG}, and add the key "model_type" with the value "bert"')
-    settings = read_json(path) if path.is_file() else {}
-    return _is_bert(settings) and not is_paddlenlps(folder, settings)
+    settings = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    is_bert = settings.get("model_type", family_of(settings)) in MODEL_TYPES
+    return is_bert and not is_paddlenlps(folder, settings)
 
 
 def read(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
-    known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
-    refuse_other_models(settings, source)
-    segments = flag(settings, SEGMENTS_KEY, True, source)
-    config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
+    settings = BERT_DEFAULTS | {SEGMENTS_KEY: True} | read_json(folder / CONFIG) | {"use_relative_position": False}
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = read_tokenizer(folder)
-    loaded = load_parameters(weights, "bert", config, flag(settings, TASK_KEY, False, source))
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
-    return assembled(folder, NAME, loaded, vocabulary, notes)
+    return read_foreign(NAME, weights, "bert", settings, str(folder / CONFIG), vocabulary, notes)
 
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:
     """Return what a BERT cannot hold of a model."""
-    return obstacles(model, "BERT", "BERT has no bias by distance, so the outputs change")
+    return obstacles(model, "bert", "BERT", "BERT has no bias by distance, so the outputs change")
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config, has_head = model.config, has_token_head(model)
-    arrays = held_parameters(model)
-    arrays.pop(RELATIVE, None)
+    arrays = held_parameters(model, "bert")
     theirs = from_ours(arrays, "bert", config.num_hidden_layers, with_prefix=has_head)
     # transformers refuses a file that does not say that it holds PyTorch's layout.
-    write_safetensors(folder / WEIGHTS[0], theirs, {"format": "pt"})
+    save_safetensors(folder / WEIGHTS[0], theirs, "pt")
     settings = {
         "architectures": ["BertForMaskedLM" if has_head else "BertModel"],
         "model_type": "bert",
@@ -94,17 +71,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     }
     write_settings(folder / CONFIG, settings)
     rules = {"strip_accents": None, "tokenize_chinese_chars": True}
-    tokenizer_config = tokenizer_settings(model.vocabulary, "BertTokenizer", config.max_position_embeddings)
-    write_settings(folder / TOKENIZER_SETTINGS, tokenizer_config | rules)
-    write_vocabulary(model.vocabulary, folder)
-
-
-def _is_bert(settings: dict[str, Any]) -> bool:
-    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`."""
-    if "model_type" in settings:
-        return settings["model_type"] in MODEL_TYPES
-    classes = settings.get("architectures")
-    return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
+    write_tokenizer(model.vocabulary, folder, "BertTokenizer", config.max_position_embeddings, **rules)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

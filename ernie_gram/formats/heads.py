@@ -6,7 +6,7 @@ are nested dicts here, because fine-tuning reads model folders too, and must not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,25 +14,48 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import ModelRecord, Obstacle
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, TOKEN_HEAD
+from ernie_gram.formats.names import (
+    MAPPING,
+    RELATIVE,
+    SEGMENTS,
+    TASKS,
+    TOKEN_HEAD,
+    Column,
+    Renaming,
+    foreign_prefix,
+    is_transposed,
+    names,
+    renaming,
+    to_ours,
+)
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
+    HEAD_NORM,
     HEAD_TRANSFORM,
+    TASK_KEY,
+    Settings,
     check_numbers,
     check_shapes,
     encoder_shapes,
+    flag,
     head_shapes,
-    transform_shapes,
+    model_config,
+    some_of,
 )
-from ernie_gram.formats.untrusted.arrays import StoredArrays
 from ernie_gram.formats.untrusted.reading import read_arrays
-from ernie_gram.model.config import ModelConfig
+from ernie_gram.formats.vocabularies import check_vocabulary
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.parameters import Shapes
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import counted
+from reader.errors import InputError, counted, quoted
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
-# The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
-PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
+# Tables that a file may hold although the model does not read them -> the setting that says whether it does.
+OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
+# The one of these tables that the format's own software always reads. A model that does not use it has zeros there;
+# other values come from training in that software.
+ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
 # The beginning of the names of the output layers of fine-tuned tasks.
 TASK_PREFIX = "cls_"
 # The sections of pre-training settings that say how the heads predict. The others are about training.
@@ -74,26 +97,26 @@ def encoder_parameters(model: ModelRecord) -> Arrays:
     return {name: model.parameters[name] for name in encoder_shapes(config)}
 
 
-def pretraining_parameters(model: ModelRecord) -> list[str]:
-    """Return the names of the parameters of prediction heads and of the tables that only pre-training reads."""
-    encoder = encoder_parameters(model)
-    return [name for name in model.parameters if name not in encoder and not name.startswith(TASK_PREFIX)]
+def held_parameters(model: ModelRecord, column: Column) -> Arrays:
+    """Return what a format of other software holds of the parameters: of the encoder, the pooler and the heads.
 
-
-def held_parameters(model: ModelRecord) -> Arrays:
-    """Return the encoder, the pooler and the head over tokens, with the tables that other software always reads.
-
-    A table of sentence embeddings that the model does not have is zeros. The head has a bias for every row of the token
-    embedding; that of rows beyond the vocabulary is NEVER.
+    The tables that the software always reads and that the model does not have are zeros. The head over tokens has a
+    bias for every row of the token embedding; that of rows beyond the vocabulary is NEVER.
     """
     config = model.config
     arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
+    if ALWAYS_READ[column] == RELATIVE:
+        arrays[RELATIVE] = np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)
     arrays |= encoder_parameters(model)
     if has_token_head(model):
         arrays |= {name: model.parameters[name] for name in TOKEN_HEAD}
         bias, rows = arrays[HEAD_BIAS], len(arrays["word_embedding"])
         arrays[HEAD_BIAS] = np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])
-    return arrays
+    elif column == "static" and config.out_emb_size:
+        # Upstream's heads for reading comprehension and tagging read the transform.
+        arrays |= {name: model.parameters[name] for name in HEAD_TRANSFORM if name in model.parameters}
+    known = names(column, config.num_hidden_layers)
+    return {name: values for name, values in arrays.items() if name in known}
 
 
 def needs_relative_position(model: ModelRecord) -> bool:
@@ -102,13 +125,7 @@ def needs_relative_position(model: ModelRecord) -> bool:
 
 
 def obstacles(
-    model: ModelRecord,
-    software: str,
-    relative: str = "",
-    epsilon: float | None = None,
-    any_width: bool = False,
-    holds_token_head: bool = True,
-    keeps_transform: bool = False,
+    model: ModelRecord, column: Column, software: str, relative: str = "", epsilon: float | None = None
 ) -> list[Obstacle]:
     """Return what a format of other software cannot hold of a model.
 
@@ -116,16 +133,13 @@ def obstacles(
         software: its name, for the reasons.
         relative: what it does in place of a bias by relative position; "" if it has one.
         epsilon: the only layer_norm_eps that it has; None if it is a setting there.
-        any_width: whether its embeddings may have another width than its layers.
-        holds_token_head: whether the format holds a head over tokens.
-        keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
     """
-    config, vocabulary = model.config, model.vocabulary
-    found = list(map(Obstacle, _lost_heads(model, holds_token_head, keeps_transform)))
+    config, vocabulary, known = model.config, model.vocabulary, names(column, 0)
+    found = list(map(Obstacle, _lost_heads(model, column)))
     if not isinstance(vocabulary, WordPieceVocabulary):
         only = f"only WordPiece ({WordPieceVocabulary.file_name})"
         found.append(Obstacle(f"a vocabulary of {vocabulary.kind}: {only}", is_loss=False))
-    if not any_width and config.embedding_size != config.hidden_size:
+    if MAPPING not in known and config.embedding_size != config.hidden_size:
         reason = f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size"
         found.append(Obstacle(reason, is_loss=False))
     if relative and needs_relative_position(model):
@@ -136,17 +150,17 @@ def obstacles(
     return found
 
 
-def _lost_heads(model: ModelRecord, holds_token_head: bool, keeps_transform: bool) -> list[str]:
-    lost, keeps = [], bool(keeps_transform and model.config.out_emb_size)
-    names = [name for name in pretraining_parameters(model) if not (keeps and name in HEAD_TRANSFORM)]
-    if names and not (holds_token_head and has_token_head(model)):
-        held = "only a whole head over tokens can be held" if holds_token_head else "prediction heads cannot be held"
-        kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps else ""
-        what = ", ".join(names) if len(names) <= 2 else f"the {len(names)} parameters of the prediction heads"
-        lost.append(f"{what}: {held}{kept}")
-    task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
+def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
+    kept = encoder_parameters(model) | held_parameters(model, column)
+    left_out, lost = [name for name in model.parameters if name not in kept], []
+    task_head = [name for name in left_out if name.startswith(TASK_PREFIX)]
+    if heads := [name for name in left_out if name not in task_head]:
+        has_head = HEAD_BIAS in names(column, 0)
+        held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
+        what = ", ".join(heads) if len(heads) <= 2 else f"{len(heads)} parameters of the prediction heads"
+        lost.append(f"{what}: {held}")
     if task_head:
-        lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
+        lost.append(f"{', '.join(task_head)}: the output layer of a task; --outputs task_scores keeps it")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     if model.head:
@@ -154,31 +168,120 @@ def _lost_heads(model: ModelRecord, holds_token_head: bool, keeps_transform: boo
     return lost
 
 
-def read_own_parameters(
-    path: Path, config: ModelConfig, pretraining: dict[str, Any] | None, classes: int
-) -> StoredArrays:
-    """Return the parameters in a file of ours; raises InputError unless they are exactly those of the settings.
+def read_foreign(
+    name: str,
+    weights: Path,
+    column: Column,
+    settings: Settings,
+    source: str,
+    vocabulary: Vocabulary,
+    notes: tuple[str, ...] = (),
+) -> ModelRecord:
+    """Return the model in a folder of other software: an encoder and at most a head over tokens.
 
-    Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
-    which ask for the others by name and shape, are unknown to this package.
+    The head's classes become the tokens of the vocabulary; there may be fewer of them than rows of the embedding.
 
     Args:
-        pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
-            of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
-        classes: number of classes of "mask_lm".
+        name: of the format.
+        weights: a file in the folder, or a folder with one Paddle variable per file.
+        settings: as `model_config` takes them, and whether the embedding of task 0 is added to every token: it is
+            added to the rows of the segments.
+        source: the file of the settings, for errors.
+        notes: follow those on the parameters.
+
+    Raises InputError for invalid settings; if a parameter is missing, unknown, of another shape, not floating-point or
+    not finite; and if the vocabulary or the head does not fit the token embedding.
     """
-    stored, expected = read_arrays(path), encoder_shapes(config)
-    check_numbers(stored.arrays, str(path))
-    shapes = {name: values.shape for name, values in stored.arrays.items()}
-    if pretraining is not None:
-        expected |= head_shapes(config, classes)
-        # The names of a term's parameters begin with its own, and its weight is among the settings.
-        weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
-        unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
-    else:
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
-        if HEAD_TRANSFORM[0] in shapes:
-            expected |= transform_shapes(config)
-    check_shapes(shapes, expected, str(path))
-    return stored
+    config, stored = model_config(settings, source), read_arrays(weights)
+    said, path = list(stored.notes), str(weights)
+    if foreign := foreign_prefix(stored.arrays, column):
+        stored = replace(stored, arrays={name.removeprefix(foreign): each for name, each in stored.arrays.items()})
+        said.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
+    config, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, path)
+    check_numbers({name: stored.arrays[name] for name in found.ours}, path)
+    arrays = to_ours(stored.arrays, column, found)
+    for copy, original in found.copies.items():
+        if original in arrays and not np.array_equal(stored.arrays[copy], arrays[original]):
+            theirs = next(theirs for theirs, ours in found.ours.items() if ours == original)
+            raise InputError(f"{path}: {copy} differs from {theirs}; only heads with tied parameters can be converted")
+    if flag(settings, TASK_KEY, False, source):
+        said.append(_add_task(arrays, stored.arrays, found, path))
+    for kind in dict.fromkeys(found.ignored.values()):
+        said.append(f"left out {some_of([name for name, what in found.ignored.items() if what == kind])}: {kind}")
+    for table, key in OPTIONAL_TABLES.items():
+        if table not in arrays or getattr(config, key):
+            continue
+        if arrays[table].any() and table == ALWAYS_READ[column]:
+            on: dict[str, Any] = {key: True}
+            config = replace(config, **on)
+            check_shapes({table: arrays[table].shape}, {table: encoder_shapes(config)[table]}, path)
+            said.append(f"{table} is not zero, so the model reads it, although {key} is false in its settings")
+        elif arrays.pop(table).any():
+            said.append(f"left out {table}: the model does not read it ({key} is false)")
+    check_vocabulary(vocabulary, len(arrays["word_embedding"]), weights.parent)
+    heads = token_head_settings(config) if HEAD_BIAS in arrays else None
+    said += [*notes, *(_cut_head(arrays, len(vocabulary), weights.parent) if heads else ())]
+    return ModelRecord(weights.parent, name, config, arrays, vocabulary, None, heads, tuple(said))
+
+
+def _cut_head(arrays: Arrays, tokens: int, folder: Path) -> Iterator[str]:
+    """Leave the head the classes of the tokens; yields a note if others are left out."""
+    classes, rows = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"])
+    if not tokens <= classes <= rows:
+        raise InputError(
+            f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
+            f"token embedding {rows:,} rows"
+        )
+    # No note for the bias that `held_parameters` gives unused rows.
+    if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
+        yield f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens"
+    arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
+
+
+def _add_task(arrays: Arrays, stored: Arrays, found: Renaming, path: str) -> str:
+    """Add the embedding of task 0 to those of the segments, and return a note on it."""
+    name = next((name for name, what in found.ignored.items() if what == TASKS), "")
+    table, rows = stored.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
+    if table.ndim != 2 or not len(table) or table.shape[1:] != rows.shape[1:]:
+        raise InputError(f"{path}: no embedding of task 0, for which use_task_id asks, beside those of segments")
+    check_numbers({name: table}, path)
+    arrays[SEGMENTS] = rows + table[0]
+    return f"added row 0 of {name} to the segment embeddings; {found.ignored.pop(name)}: only task 0 is read"
+
+
+def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> tuple[ModelConfig, Renaming]:
+    """Return the completed settings and the meaning of the names in a file; raises InputError if they do not fit."""
+    found = renaming(shapes, column, config.num_hidden_layers, source)
+    stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
+    completed = _completed(config, stored)
+    expected = encoder_shapes(completed)
+    classes = sum(stored.get(HEAD_BIAS, ())) if _has_token_head(stored) else None
+    if classes is not None or HEAD_TRANSFORM[0] in stored:
+        expected |= head_shapes(completed, classes)
+    unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
+    spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
+    # In the file's orientation, which errors show.
+    turned = {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in expected.items()}
+    check_shapes(stored | dict.fromkeys(found.unknown, ()), turned | unused, source, spelled)
+    return completed, found
+
+
+def _has_token_head(shapes: Shapes) -> bool:
+    """Return whether there is a head over tokens, and not only the transform that heads for fine-tuning read."""
+    return HEAD_BIAS in shapes or HEAD_NORM in shapes
+
+
+def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:
+    """Return the settings, completed by those that the parameters of the file determine."""
+    width = config.out_emb_size
+    if _has_token_head(shapes):
+        width = 0
+    elif HEAD_TRANSFORM[0] in shapes and len(shapes[HEAD_TRANSFORM[0]]) == 2:
+        width = shapes[HEAD_TRANSFORM[0]][1]
+    rows = next(iter(shapes.get("word_embedding", ())), 0)
+    return replace(
+        config,
+        vocab_size=config.vocab_size or rows or 1,  # a table without rows is reported as a wrong shape
+        use_pooler="pooled_fc.w_0" in shapes,
+        out_emb_size=width,
+    )

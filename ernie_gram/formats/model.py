@@ -90,8 +90,8 @@ class Format:
         read: returns the model in a folder; raises InputError that names the file.
         cannot_hold: returns what the format cannot hold of a model; [] if reading what was written gives the same
             model. None for a format that is only read.
-        write: writes the files of a model that has no obstacles but losses into an empty folder that will have the
-            given name. None for a format that is only read.
+        write: takes a model, an empty folder, and the name that it will have, and writes the files of the model, which
+            has no obstacles but losses. None for a format that is only read.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Format:
     detect: Callable[[Path], bool]
     read: Callable[[Path], ModelRecord]
     cannot_hold: Callable[[ModelRecord], Sequence[Obstacle]] | None = None
-    write: Callable[[ModelRecord, Path, str], None] | None = None
+    write: Callable[..., None] | None = None
 
 
 def digest_of(parameters: Arrays) -> str:

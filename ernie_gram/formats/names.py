@@ -25,6 +25,7 @@ COLUMNS: tuple[Column, ...] = get_args(Column)
 Row = tuple[str, ...]
 # Tables that only some of our models read. Other software always reads them, or never.
 SEGMENTS, RELATIVE = "sent_embedding", "rel_pos_embedding"
+MAPPING = "emb_hidden_mapping"  # from the width of the embeddings to the hidden size, where they differ
 
 TABLES: tuple[Row, ...] = (
     ("word_embedding", "word_emb.weight", *["embeddings.word_embeddings.weight"] * 2),
@@ -32,9 +33,8 @@ TABLES: tuple[Row, ...] = (
     (SEGMENTS, "sent_emb.weight", *["embeddings.token_type_embeddings.weight"] * 2),
     # PaddleNLP creates this table and never uses it.
     (RELATIVE, "rel_pos_bias_emb.weight", "embeddings.rel_pos_embeddings.weight", ""),
-    # From the width of the embeddings to the hidden size, where they differ.
-    ("emb_hidden_mapping", "", "", ""),
-    ("emb_hidden_mapping_bias", "", "", ""),
+    (MAPPING, "", "", ""),
+    (f"{MAPPING}_bias", "", "", ""),
 )
 # Layers with two parameters, `weight` and `bias` in the other columns.
 LINEAR, NORM = (".w_0", ".b_0"), ("_scale", "_bias")
@@ -56,27 +56,18 @@ LAYER_NORMS: tuple[Row, ...] = (
 )
 
 
-def _pair(layer: Row, endings: tuple[str, str]) -> Iterator[Row]:
-    """Yield the rows of a layer with two parameters."""
-    ours, *theirs = layer
-    for ending, part in zip(endings, ("weight", "bias"), strict=True):
-        dygraph, paddlenlp, bert = (name and f"{name}.{part}" for name in theirs)
-        yield ours + ending, dygraph, paddlenlp, bert
-
-
-def _layer_rows(number: int) -> Iterator[Row]:
-    for parts, endings in ((LAYER_LINEAR, LINEAR), (LAYER_NORMS, NORM)):
-        for part in parts:
-            static, dygraph, paddlenlp, bert = (
-                start.format(i=number) + name for start, name in zip(LAYER, part, strict=True)
-            )
-            yield from _pair((static, dygraph, paddlenlp, bert), endings)
+def _pairs(layers: tuple[Row, ...], endings: tuple[str, str], starts: Row = ("",) * 4) -> Iterator[Row]:
+    """Yield the rows of layers with two parameters; `starts` are put before the names."""
+    for layer in layers:
+        ours, *theirs = (name and start + name for start, name in zip(starts, layer, strict=True))
+        for ending, part in zip(endings, ("weight", "bias"), strict=True):
+            yield (ours + ending, *(name and f"{name}.{part}" for name in theirs))
 
 
 # The head over tokens whose output table is the token embedding. PaddleNLP's ERNIE-Gram has no such head.
 MLM_ROWS: tuple[Row, ...] = (
-    *_pair(("mask_lm_trans_fc", "mlm", "", "cls.predictions.transform.dense"), LINEAR),
-    *_pair(("mask_lm_trans_layer_norm", "mlm_ln", "", "cls.predictions.transform.LayerNorm"), NORM),
+    *_pairs((("mask_lm_trans_fc", "mlm", "", "cls.predictions.transform.dense"),), LINEAR),
+    *_pairs((("mask_lm_trans_layer_norm", "mlm_ln", "", "cls.predictions.transform.LayerNorm"),), NORM),
     ("mask_lm_out_fc.b_0", "mlm_bias", "", "cls.predictions.bias"),
 )
 TOKEN_HEAD = tuple(row[0] for row in MLM_ROWS)
@@ -141,10 +132,11 @@ SPELLINGS: Mapping[Column, Spelling] = {
 
 def rows(num_layers: int) -> Iterator[Row]:
     """Yield the rows of a model with this number of layers."""
-    yield from (*TABLES, *_pair(EMBEDDING_NORM, NORM))
+    yield from (*TABLES, *_pairs((EMBEDDING_NORM,), NORM))
     for number in range(num_layers):
-        yield from _layer_rows(number)
-    yield from (*_pair(POOLER, LINEAR), *MLM_ROWS)
+        starts = tuple(start.format(i=number) for start in LAYER)
+        yield from (*_pairs(LAYER_LINEAR, LINEAR, starts), *_pairs(LAYER_NORMS, NORM, starts))
+    yield from (*_pairs((POOLER,), LINEAR), *MLM_ROWS)
 
 
 def names(column: Column, num_layers: int) -> dict[str, str]:

@@ -18,13 +18,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit, read_own_parameters
+from ernie_gram.formats.heads import PREDICTION_SECTIONS, TASK_PREFIX, is_explicit
 from ernie_gram.formats.model import Format, ModelRecord, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
-from ernie_gram.formats.parameters import LOWERCASE, check_numbers, flag, model_config, settings_of, write_settings
-from ernie_gram.formats.untrusted.arrays import write_safetensors
+from ernie_gram.formats.parameters import (
+    HEAD_TRANSFORM,
+    LOWERCASE,
+    check_numbers,
+    check_shapes,
+    encoder_shapes,
+    flag,
+    head_shapes,
+    model_config,
+    settings_of,
+    write_settings,
+)
+from ernie_gram.formats.untrusted.arrays import StoredArrays
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
+from ernie_gram.model.config import ModelConfig
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
@@ -41,6 +53,8 @@ LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
 PRETRAINING, TRAINING = "pretraining", "training"
 RUN_NAME = "run"
 NO_VALID = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
+# The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
+PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
 # Sections of the settings that say how the model was trained. Those of prediction heads are in ModelRecord.pretraining.
 TRAINING_SECTIONS = ("seed", "optimizer")
 RUN_LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
@@ -70,10 +84,9 @@ def read(folder: Path) -> ModelRecord:
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
-    num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
-    stored = read_own_parameters(folder / WEIGHTS, config, pretraining, len(vocabulary) + num_ngrams)
     head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
+    stored = read_own_parameters(folder / WEIGHTS, config, pretraining, vocabulary, lexicon)
     return ModelRecord(
         folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head
     )
@@ -87,15 +100,49 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     if model.training is not None:
         settings[TRAINING] = asdict(model.training)
     write_settings(folder / CONFIG, settings)
-    write_safetensors(folder / WEIGHTS, model.parameters)
+    checkpoint.save_safetensors(folder / WEIGHTS, model.parameters)
     if model.head:
-        write_safetensors(folder / HEAD, model.head)
+        checkpoint.save_safetensors(folder / HEAD, model.head)
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
     numbers = sum(values.size for values in model.parameters.values())
     card = model_card(model, name, NAME, LOADING, numbers, lost=[], different=[])
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
+
+
+def read_own_parameters(
+    path: Path,
+    config: ModelConfig,
+    pretraining: dict[str, Any] | None,
+    vocabulary: Vocabulary,
+    lexicon: Lexicon | None,
+) -> StoredArrays:
+    """Return the parameters in a file of ours; raises InputError unless they are exactly those of the settings.
+
+    Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
+    which ask for the others by name and shape, are unknown to this package.
+
+    Args:
+        pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
+            of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
+    """
+    stored, expected = read_arrays(path), encoder_shapes(config)
+    check_numbers(stored.arrays, str(path))
+    shapes = {name: values.shape for name, values in stored.arrays.items()}
+    if pretraining is not None:
+        num_ngrams = len(lexicon) if lexicon is not None and is_explicit(pretraining) else 0
+        expected |= head_shapes(config, len(vocabulary) + num_ngrams)
+        # The names of a term's parameters begin with its own, and its weight is among the settings.
+        weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
+        unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
+    else:
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
+        if HEAD_TRANSFORM[0] in shapes:
+            expected |= head_shapes(config)
+    check_shapes(shapes, expected, str(path))
+    return stored
 
 
 def _pretraining(settings: dict[str, Any], source: str) -> dict[str, Any] | None:
@@ -144,8 +191,7 @@ def read_run(folder: Path) -> ModelRecord:
         _section(state.config, section, path)
     rows = settings.get("vocab_size") or len(vocabulary)
     config = model_config({**settings, "vocab_size": rows}, str(path))
-    classes = len(vocabulary) + (len(lexicon) if lexicon and is_explicit(state.config) else 0)
-    stored = read_own_parameters(path / checkpoint.MODEL, config, pretraining, classes)
+    stored = read_own_parameters(path / checkpoint.MODEL, config, pretraining, vocabulary, lexicon)
     # Later evaluations are of other parameters.
     training = _training_of(run, state.config, path, last_evaluation(run, state.step))
     notes = (*notes, *stored.notes)

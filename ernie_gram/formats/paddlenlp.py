@@ -13,38 +13,30 @@ creates the table of relative position, but never applies it; it always adds seg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles
+from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
-from ernie_gram.formats.names import TOKEN_HEAD, from_ours
+from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
     LOWERCASE,
     TASK_KEY,
     bert_settings,
     flag,
-    load_parameters,
-    model_config,
     write_settings,
 )
-from ernie_gram.formats.untrusted.arrays import write_safetensors
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
-from ernie_gram.formats.vocabularies import (
-    assembled,
-    read_vocabulary,
-    special_tokens,
-    tokenizer_settings,
-    write_vocabulary,
-)
+from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
@@ -60,8 +52,7 @@ LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for
 
 NAME = "paddlenlp"
 SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
-CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
-OLD_CONFIG = "model_config.json"  # of PaddleNLP before 2.5
+CONFIG = "config.json"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 EXAMPLE = "exact_relative_position.py"
 ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see templates/publishing.md
@@ -70,36 +61,20 @@ ADDRESS = f"https://bj.bcebos.com/paddlenlp/models/community/{ORGANISATION}"
 LISTED = {
     "model_config_file": CONFIG,
     "model_state": PDPARAMS,
-    "tokenizer_config_file": TOKENIZER_CONFIG,
+    "tokenizer_config_file": TOKENIZER_SETTINGS,
     "vocab_file": "vocab.txt",
 }
 # Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
 OURS = {"use_sentence_embedding": True, "use_relative_position": False}
 
-
-@dataclass(frozen=True)
-class Family:
-    """A family of PaddleNLP's classes whose encoder is ours.
-
-    Attributes:
-        name: the beginning of the names of the classes, for example of ErnieGramForTokenClassification.
-        defaults: values of settings that config.json may leave out.
-        fixed: settings that the classes do not read from config.json, with the values that they use.
-    """
-
-    name: str
-    defaults: Json
-    fixed: Json
-
-
-# Without vocab_size, it is the number of rows of the token embedding.
-_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, TASK_KEY: False, "task_id": 0}
-ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False})
-FAMILIES = (
-    ERNIE_GRAM,
-    Family("Ernie", _DEFAULTS, {"layer_norm_eps": 1e-12}),
-    Family("Bert", {**_DEFAULTS, "type_vocab_size": 16}, {TASK_KEY: False}),
-)
+ERNIE_GRAM, BERT = "ErnieGram", "Bert"
+# The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
+# -> the settings that they do not read from config.json, with the values that they use.
+FIXED: dict[str, Json] = {
+    ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False},
+    "Ernie": {"layer_norm_eps": 1e-12},
+    BERT: {TASK_KEY: False},
+}
 
 
 @dataclass(frozen=True)
@@ -128,37 +103,39 @@ class TaskHead:
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has a model of PaddleNLP; raises InputError if its settings are damaged."""
-    if not (folder / CONFIG).is_file() and (folder / OLD_CONFIG).is_file() and (folder / PDPARAMS).is_file():
-        cure = "read it with a later PaddleNLP, and write it again with save_pretrained(FOLDER)"
-        raise InputError(f"{folder / OLD_CONFIG}: PaddleNLP before 2.5 wrote this folder; {cure}")
     has_weights = any((folder / name).is_file() for name in (SAFETENSORS, PDPARAMS))
     if not has_weights or not (folder / CONFIG).is_file():
         return False
     settings = read_json(folder / CONFIG)
-    family = _family_of(settings)
-    return family is ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
+    family = family_of(settings)
+    return family == ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
 
 def read(folder: Path) -> ModelRecord:
-    """Return the model in a folder: the encoder as PaddleNLP computes it.
+    """Return the model in a folder that `detect` recognises: the encoder as PaddleNLP computes it.
 
-    A table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours in
-    config.json says that the model was trained with it (see `_encoder_settings`). Segment embeddings are kept unless
-    they are zero in a model of ours. Heads of tasks are left out. Raises InputError if a file is damaged or missing, or
-    if the files do not fit together.
+    PaddleNLP's embeddings always add segments, which are kept unless they are zero in a model of ours. No version of it
+    applies relative position: the table is left out, with a note. Users may add the keys of OURS to the config.json of
+    a checkpoint that was trained otherwise, such as upstream's English models. Heads of tasks are left out.
+
+    Raises InputError if a file is damaged or missing, if the files do not fit together, and for settings with which an
+    encoder of ours would compute something else.
     """
     path = folder / CONFIG
     stored = read_json(path)
-    family = _family_of(stored)
-    if family is None:
-        known = ", ".join(f"{family.name}Model" for family in FAMILIES)
-        raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
-    settings = _encoder_settings(stored, family, str(path))
-    config, adds_task = model_config(settings, str(path)), flag(settings, TASK_KEY, False, str(path))
+    family = family_of(stored)
+    assert family is not None
+    # Without vocab_size, it is the number of rows of the token embedding.
+    defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
+    settings = defaults | stored | FIXED[family]
+    if family == ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
+        raise InputError(f"{path}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either")
+    if stored.get("pool_act", "tanh") != "tanh":
+        raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
-    vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
-    return assembled(folder, NAME, load_parameters(weights, "paddlenlp", config, adds_task), vocabulary)
+    lowercase = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
+    vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS)))
+    return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:
@@ -171,7 +148,7 @@ def cannot_hold(model: ModelRecord) -> list[Obstacle]:
         "PaddleNLP stores the table of the bias but never applies it, and computes something else, unless it is given "
         f"the attention mask that {EXAMPLE} makes"
     )
-    return obstacles(model, "PaddleNLP", relative, LAYER_NORM_EPS, holds_token_head=False)
+    return obstacles(model, "paddlenlp", "PaddleNLP", relative, LAYER_NORM_EPS)
 
 
 def write(
@@ -181,6 +158,7 @@ def write(
     head: TaskHead | None = None,
     max_tokens: int | None = None,
     different: Sequence[str] = (),
+    further: Mapping[str, str] | None = None,
 ) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
@@ -190,19 +168,19 @@ def write(
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
         different: what else PaddleNLP does differently, for the card; one sentence each.
+        further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
-    held = {name: values for name, values in held_parameters(model).items() if name not in TOKEN_HEAD}
+    held = held_parameters(model, "paddlenlp")
     arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=head is not None)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
-    write_safetensors(folder / SAFETENSORS, arrays)
+    save_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
     write_settings(folder / CONFIG, _config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
-    tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
-    write_settings(folder / TOKENIZER_CONFIG, tokenizer)
-    write_settings(folder / "special_tokens_map.json", special_tokens())
-    write_vocabulary(vocabulary, folder)
+    write_tokenizer(vocabulary, folder, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
+    for file, content in (further or {}).items():
+        (folder / file).write_text(content, encoding="utf-8")
     if needs_relative_position(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
@@ -240,7 +218,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     settings = bert_settings(config, vocab_size)
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
     content: Json = {
-        "architectures": [head.architecture if head else f"{ERNIE_GRAM.name}Model"],
+        "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
         "model_type": "ernie_gram",
         "paddlenlp_version": VERSION,
         "dtype": "float32",
@@ -259,33 +237,16 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     return content
 
 
-def _family_of(settings: Json) -> Family | None:
+def family_of(settings: Json) -> str | None:
     """Return the family of the model of a config, or None if it is not one of those that we read."""
     listed = settings.get("architectures")
     name = str(listed[-1]) if isinstance(listed, list) and listed else ""
-    return next((each for each in FAMILIES if name.startswith((f"{each.name}Model", f"{each.name}For"))), None)
+    return next((each for each in FIXED if name.startswith((f"{each}Model", f"{each}For"))), None)
 
 
 def is_paddlenlps(folder: Path, settings: Json) -> bool:
     """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
-
-
-def _encoder_settings(stored: Json, family: Family, source: str) -> Json:
-    """Return the settings of an encoder as PaddleNLP computes it; see settings.py for their types and limits.
-
-    PaddleNLP's embeddings always add segments, and no version of it applies relative position. Users may add the keys
-    of OURS to the config.json of a checkpoint that was trained otherwise, such as upstream's English models.
-    Raises InputError, which names `source`, for settings with which an encoder of ours would compute something else.
-    """
-    settings = family.defaults | {key: stored[key] for key in family.defaults if key in stored} | family.fixed
-    if family is ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
-        raise InputError(
-            f"{source}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either"
-        )
-    if stored.get("pool_act", "tanh") != "tanh":
-        raise InputError(f"{source}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
-    return settings | {key: flag(stored, key, default, source) for key, default in OURS.items()}
 
 
 # Class -> its outputs, and what they are.

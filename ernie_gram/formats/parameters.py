@@ -8,31 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ernie_gram.config.loading import config_from_tree
-from ernie_gram.formats.names import (
-    RELATIVE,
-    SEGMENTS,
-    TASKS,
-    Column,
-    Renaming,
-    foreign_prefix,
-    is_transposed,
-    names,
-    renaming,
-    to_ours,
-)
 from ernie_gram.formats.untrusted.arrays import forget_pages
-from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import InputError, quoted
+from reader.errors import InputError
 
 Settings = dict[str, Any]
 
@@ -60,27 +47,7 @@ MAX_LAYERS = 1000  # more are an error or an attack: their parameters are listed
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
 HEAD_BIAS = "mask_lm_out_fc.b_0"
 HEAD_NORM = "mask_lm_trans_layer_norm_scale"  # of a head that is tied to the embeddings
-# Tables that a file may hold although the model does not read them -> the setting that says whether it does.
-OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
-# The one of these tables that the format's own software always reads. A model that does not use it has zeros there;
-# other values come from training in that software.
-ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
 MAX_LISTED = 5
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Checked parameters.
-
-    Attributes:
-        config: the settings, completed by what the file holds: vocab_size, use_pooler, out_emb_size.
-        arrays: float32, under our names; with HEAD_BIAS if there is a head over tokens, tied to the token embedding.
-        notes: what was changed or left out, one line each.
-    """
-
-    config: ModelConfig
-    arrays: Arrays
-    notes: tuple[str, ...]
 
 
 def encoder_shapes(config: ModelConfig) -> Shapes:
@@ -92,105 +59,15 @@ def encoder_shapes(config: ModelConfig) -> Shapes:
     return shapes_of(encoder(config, config.vocab_size), pooler(config) if config.use_pooler else None)
 
 
-def head_shapes(config: ModelConfig, classes: int) -> Shapes:
-    """Return the names and shapes of the head "mask_lm"."""
-    return shapes_of(head("mask_lm", config, classes))
-
-
-def transform_shapes(config: ModelConfig) -> Shapes:
-    """Return the names and shapes of the transform of the head "mask_lm" alone."""
-    return shapes_of(transform("mask_lm", config))
+def head_shapes(config: ModelConfig, classes: int | None = None) -> Shapes:
+    """Return the names and shapes of the head "mask_lm"; those of its transform alone without `classes`."""
+    return shapes_of(transform("mask_lm", config) if classes is None else head("mask_lm", config, classes))
 
 
 def head_size(parameters: Arrays) -> int | None:
     """Return out_emb_size of the transform of the head "mask_lm": 0 for a tied head, None if there is no transform."""
     transform = parameters.get(HEAD_TRANSFORM[0])
     return None if transform is None else 0 if HEAD_NORM in parameters else int(transform.shape[1])
-
-
-def load_parameters(path: Path, column: Column, config: ModelConfig, adds_task: bool = False) -> Loaded:
-    """Read the parameters of a model from a file, or from a folder with one Paddle variable per file.
-
-    If `adds_task`, the embedding of task 0 is added to the rows of the segments: the model adds it to every token.
-    Raises InputError if a parameter is missing, unknown, of another shape, not floating-point or not finite.
-    """
-    source, stored = str(path), read_arrays(path)
-    notes = list(stored.notes)
-    if foreign := foreign_prefix(stored.arrays, column):
-        stored = replace(stored, arrays={name.removeprefix(foreign): each for name, each in stored.arrays.items()})
-        notes.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
-    completed, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, source)
-    check_numbers({name: stored.arrays[name] for name in found.ours}, source)
-    arrays = to_ours(stored.arrays, column, found)
-    for name, original in found.copies.items():
-        if original in arrays and not np.array_equal(stored.arrays[name], arrays[original]):
-            theirs = next(theirs for theirs, ours in found.ours.items() if ours == original)
-            raise InputError(
-                f"{source}: {name} differs from {theirs}; only heads with tied parameters can be converted"
-            )
-    if adds_task:
-        name = next((name for name, what in found.ignored.items() if what == TASKS), "")
-        table, rows = stored.arrays.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
-        if table.ndim != 2 or not len(table) or table.shape[1:] != rows.shape[1:]:
-            raise InputError(f"{source}: no embedding of task 0, for which use_task_id asks, beside those of segments")
-        check_numbers({name: table}, source)
-        arrays[SEGMENTS] = rows + table[0]
-        notes.append(f"added row 0 of {name} to the segment embeddings; {found.ignored.pop(name)}: only task 0 is read")
-    notes += _notes_on_ignored(found.ignored)
-    for name, key in OPTIONAL_TABLES.items():
-        if name not in arrays or getattr(completed, key):
-            continue
-        if arrays[name].any() and name == ALWAYS_READ[column]:
-            on: dict[str, Any] = {key: True}
-            completed = replace(completed, **on)
-            check_shapes({name: arrays[name].shape}, {name: encoder_shapes(completed)[name]}, source)
-            notes.append(f"{name} is not zero, so the model reads it, although {key} is false in its settings")
-        elif arrays.pop(name).any():
-            notes.append(f"left out {name}: the model does not read it ({key} is false)")
-    return Loaded(completed, arrays, tuple(notes))
-
-
-def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> tuple[ModelConfig, Renaming]:
-    """Return the completed settings and the meaning of the names in a file; raises InputError if they do not fit."""
-    found = renaming(shapes, column, config.num_hidden_layers, source)
-    stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
-    completed = _completed(config, _oriented(stored, column))
-    expected = encoder_shapes(completed)
-    if _has_token_head(stored):
-        expected |= head_shapes(completed, sum(stored.get(HEAD_BIAS, ())))
-    elif HEAD_TRANSFORM[0] in stored:
-        expected |= transform_shapes(completed)
-    unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
-    spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
-    # In the file's orientation, which errors show.
-    check_shapes(stored | dict.fromkeys(found.unknown, ()), _oriented(expected, column) | unused, source, spelled)
-    return completed, found
-
-
-def _has_token_head(shapes: Shapes) -> bool:
-    """Return whether there is a head over tokens, and not only the transform that heads for fine-tuning read."""
-    return HEAD_BIAS in shapes or HEAD_NORM in shapes
-
-
-def _oriented(shapes: Shapes, column: Column) -> Shapes:
-    """Return shapes in our orientation for those in a column's, or the reverse."""
-    return {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in shapes.items()}
-
-
-def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:
-    """Return the settings, completed by those that the parameters of the file determine."""
-    width = config.out_emb_size
-    if _has_token_head(shapes):
-        width = 0
-    elif HEAD_TRANSFORM[0] in shapes and len(shapes[HEAD_TRANSFORM[0]]) == 2:
-        width = shapes[HEAD_TRANSFORM[0]][1]
-    rows = next(iter(shapes.get("word_embedding", ())), 0)
-    return replace(
-        config,
-        vocab_size=config.vocab_size or rows or 1,  # a table without rows is reported as a wrong shape
-        use_pooler="pooled_fc.w_0" in shapes,
-        out_emb_size=width,
-    )
 
 
 def check_shapes(found: Shapes, expected: Shapes, source: str, spelled: Mapping[str, str] | None = None) -> None:
@@ -237,13 +114,6 @@ def some_of(found: list[str]) -> str:
     """Return "a, b, c, d, e and 4 more"."""
     more = len(found) - MAX_LISTED
     return ", ".join(found[:MAX_LISTED]) + f" and {more} more" * (more > 0)
-
-
-def _notes_on_ignored(ignored: Mapping[str, str]) -> list[str]:
-    names_of: dict[str, list[str]] = {}
-    for name, kind in ignored.items():
-        names_of.setdefault(kind, []).append(name)
-    return [f"left out {some_of(found)}: {kind}" for kind, found in names_of.items()]
 
 
 def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:

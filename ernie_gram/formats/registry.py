@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ernie_gram.formats import bert, ours, paddlenlp, upstream
-from ernie_gram.formats.model import ModelRecord, Obstacle
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import PDPARAMS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
@@ -50,12 +50,15 @@ def read_model(path: Path) -> ModelRecord:
     return found[0].read(path)
 
 
-def write_model(model: ModelRecord, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:
+def write_model(
+    model: ModelRecord, folder: Path, format_name: str, accept_loss: bool = False, **options: Any
+) -> list[str]:
     """Write a model as a new folder, completely or not at all.
 
     Args:
         format_name: one of WRITTEN_NAMES.
         accept_loss: whether to write a model of which the format cannot hold everything.
+        options: of the format's function that writes.
     Returns:
         What was lost, one line each.
 
@@ -67,19 +70,12 @@ def write_model(model: ModelRecord, folder: Path, format_name: str, accept_loss:
     check_new_folder(folder)
     assert chosen.cannot_hold is not None
     assert chosen.write is not None
-    lost = accepted_losses(model, format_name, chosen.cannot_hold(model), accept_loss)
-    with atomic_folder(folder) as partial:
-        chosen.write(model, partial, folder.name)
-    return lost
-
-
-def accepted_losses(
-    model: ModelRecord, format_name: str, obstacles: Sequence[Obstacle], accept_loss: bool
-) -> list[str]:
-    """Return what is lost, one line each; raises InputError if it may not be lost, or if nothing can be written."""
+    obstacles = chosen.cannot_hold(model)
     refused = [obstacle for obstacle in obstacles if not (obstacle.is_loss and accept_loss)]
     if refused:
         reasons = "; nor ".join(obstacle.reason for obstacle in refused)
         advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in refused) else ""
         raise InputError(f"{model.source}: {format_name} cannot hold {reasons}{advice}")
+    with atomic_folder(folder) as partial:
+        chosen.write(model, partial, folder.name, **options)
     return [obstacle.reason for obstacle in obstacles]

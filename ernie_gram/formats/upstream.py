@@ -16,31 +16,19 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles
+from ernie_gram.formats.heads import held_parameters, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
-from ernie_gram.formats.parameters import (
-    HEAD_TRANSFORM,
-    LOWERCASE,
-    TASK_KEY,
-    flag,
-    load_parameters,
-    model_config,
-    settings_of,
-    write_settings,
-)
+from ernie_gram.formats.parameters import LOWERCASE, flag, settings_of, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
-from ernie_gram.formats.vocabularies import assembled, read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import read_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 CONFIG, PARAMS, WEIGHTS = "ernie_config.json", "params", "saved_weights.pdparams"
-WEIGHTS_OF = {"static": PARAMS, "dygraph": WEIGHTS}
+WEIGHTS_OF: dict[Column, str] = {"static": PARAMS, "dygraph": WEIGHTS}
 LAYER_NORM_EPS = 1e-5
 # Settings of ours that upstream does not have: whatever stands in its files, it computes with the defaults.
 NOT_UPSTREAM = ("layer_norm_eps", "intermediate_size")
@@ -58,66 +46,45 @@ def _read(folder: Path, layout: Column) -> ModelRecord:
         settings = {"use_sentence_embedding": True, **settings}
         settings["use_relative_position"] = bool(settings.get("rel_pos_size"))
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, str(path)))
-    adds_task = flag(settings, TASK_KEY, False, str(path))
-    loaded = load_parameters(folder / weights, layout, model_config(settings, str(path)), adds_task)
-    return assembled(folder, f"upstream_{layout}", loaded, vocabulary)
+    return read_foreign(f"upstream_{layout}", folder / weights, layout, settings, str(path), vocabulary)
 
 
 def _cannot_hold(model: ModelRecord, layout: Column) -> list[Obstacle]:
     """Return what a layout cannot hold of a model."""
-    is_static, size = layout == "static", model.config.feed_forward_size
-    found = obstacles(model, "upstream", "", LAYER_NORM_EPS, any_width=is_static, keeps_transform=is_static)
+    size, found = model.config.feed_forward_size, obstacles(model, layout, "upstream", "", LAYER_NORM_EPS)
     if size != 4 * model.config.hidden_size:
         found.append(Obstacle(f"intermediate_size {size}: upstream has 4 x hidden_size", is_loss=False))
     return found
 
 
-def write_static(model: ModelRecord, folder: Path, name: str) -> None:
+def _write(model: ModelRecord, folder: Path, name: str, layout: Column) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config = model.config
-    arrays = {RELATIVE: np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)} | held_parameters(model)
-    if config.out_emb_size and not has_token_head(model):
-        # Upstream's heads for reading comprehension and tagging read the transform.
-        arrays |= {key: model.parameters[key] for key in HEAD_TRANSFORM if key in model.parameters}
-    _write_settings(model, folder, {})
-    (folder / PARAMS).mkdir()
-    for key, values in arrays.items():
-        write_paddle_variable(folder / PARAMS / key, values)
+    settings = {key: value for key, value in settings_of(config).items() if key not in NOT_UPSTREAM}
+    settings[LOWERCASE] = model.vocabulary.lowercase
+    arrays = from_ours(held_parameters(model, layout), layout, config.num_hidden_layers, with_prefix=False)
+    if layout == "static":
+        (folder / PARAMS).mkdir()
+        for key, values in arrays.items():
+            write_paddle_variable(folder / PARAMS / key, values)
+    else:
+        settings["rel_pos_size"] = NUM_BUCKETS if config.use_relative_position else None
+        settings |= {"max_seq_len": config.max_position_embeddings, "has_pooler": config.use_pooler}
+        write_pdparams(folder / WEIGHTS, arrays)
+    write_settings(folder / CONFIG, settings)
+    (folder / model.vocabulary.file_name).write_bytes(model.vocabulary.content)
 
 
-def write_dygraph(model: ModelRecord, folder: Path, name: str) -> None:
-    """Write the files of a model into an empty folder that will have the given name."""
-    config = model.config
-    settings = {
-        "rel_pos_size": NUM_BUCKETS if config.use_relative_position else None,
-        "max_seq_len": config.max_position_embeddings,
-        "has_pooler": config.use_pooler,
-    }
-    _write_settings(model, folder, settings)
-    arrays = from_ours(held_parameters(model), "dygraph", config.num_hidden_layers, with_prefix=False)
-    write_pdparams(folder / WEIGHTS, arrays)
+def _format(layout: Column) -> Format:
+    weights = WEIGHTS_OF[layout]
+    return Format(
+        f"upstream_{layout}",
+        f"{weights} beside {CONFIG}",
+        lambda folder: (folder / weights).exists(),
+        partial(_read, layout=layout),
+        partial(_cannot_hold, layout=layout),
+        partial(_write, layout=layout),
+    )
 
 
-def _write_settings(model: ModelRecord, folder: Path, settings: dict[str, Any]) -> None:
-    """Write ernie_config.json, with `settings` beside those of the model, and the vocabulary."""
-    kept = {key: value for key, value in settings_of(model.config).items() if key not in NOT_UPSTREAM}
-    write_settings(folder / CONFIG, kept | {LOWERCASE: model.vocabulary.lowercase} | settings)
-    write_vocabulary(model.vocabulary, folder)
-
-
-STATIC = Format(
-    "upstream_static",
-    f"folder {PARAMS}/ beside {CONFIG}",
-    lambda folder: (folder / PARAMS).is_dir(),
-    partial(_read, layout="static"),
-    partial(_cannot_hold, layout="static"),
-    write_static,
-)
-DYGRAPH = Format(
-    "upstream_dygraph",
-    f"{WEIGHTS} beside {CONFIG}",
-    lambda folder: (folder / WEIGHTS).is_file(),
-    partial(_read, layout="dygraph"),
-    partial(_cannot_hold, layout="dygraph"),
-    write_dygraph,
-)
+STATIC, DYGRAPH = map(_format, WEIGHTS_OF)

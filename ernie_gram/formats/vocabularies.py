@@ -14,11 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.heads import NEVER, token_head_settings
-from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import HEAD_BIAS, LOWERCASE, Loaded, flag, some_of
+from ernie_gram.formats.parameters import LOWERCASE, flag, some_of, write_settings
 from reader.errors import InputError, quoted
-from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, Vocabulary
@@ -53,48 +50,13 @@ def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary:
     return load_vocabulary(path, lowercase)
 
 
-def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write the file of a vocabulary."""
-    write_atomically(folder / vocabulary.file_name, vocabulary.content)
-
-
-def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int) -> dict[str, Any]:
-    """Return the content of tokenizer_config.json. Texts are cut at `max_tokens` tokens if the user asks for it."""
+def write_tokenizer(vocabulary: Vocabulary, folder: Path, class_name: str, max_tokens: int, **rules: Any) -> None:
+    """Write a vocabulary and the settings of its tokenizer, which cuts texts at `max_tokens` tokens if asked to."""
+    special = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
     settings = {"tokenizer_class": class_name, LOWERCASE: vocabulary.lowercase, "model_max_length": max_tokens}
-    return settings | special_tokens()
-
-
-def special_tokens() -> dict[str, str]:
-    """Return the content of special_tokens_map.json."""
-    return {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
-
-
-def assembled(
-    folder: Path, format_name: str, loaded: Loaded, vocabulary: Vocabulary, notes: tuple[str, ...] = ()
-) -> ModelRecord:
-    """Return the model in a folder of another project: an encoder and at most a head over tokens.
-
-    The head's classes become the tokens of the vocabulary; there may be fewer of them than rows of the embedding.
-    Raises InputError if the vocabulary or the head does not fit the token embedding.
-    """
-    notes = (*loaded.notes, *notes)
-    check_vocabulary(vocabulary, len(loaded.arrays["word_embedding"]), folder)
-    arrays = dict(loaded.arrays)
-    if HEAD_BIAS not in arrays:
-        return ModelRecord(folder, format_name, loaded.config, arrays, vocabulary, notes=notes)
-    classes, rows, tokens = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"]), len(vocabulary)
-    if not tokens <= classes <= rows:
-        raise InputError(
-            f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
-            f"token embedding {rows:,} rows"
-        )
-    # No note for the bias that we wrote ourselves for unused rows (see heads.py).
-    if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
-        notes = (*notes, f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens")
-    arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
-    return ModelRecord(
-        folder, format_name, loaded.config, arrays, vocabulary, None, token_head_settings(loaded.config), notes
-    )
+    write_settings(folder / TOKENIZER_SETTINGS, settings | rules | special)
+    write_settings(folder / SPECIAL_TOKENS_MAP, special)
+    (folder / vocabulary.file_name).write_bytes(vocabulary.content)
 
 
 def check_vocabulary(vocabulary: Vocabulary, num_rows: int, folder: Path) -> None:

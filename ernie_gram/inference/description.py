@@ -102,7 +102,7 @@ def load_description(folder: Path) -> Description:
     path = folder / DESCRIPTION
     if not path.is_file() and not (folder / CHECKSUMS).is_file():
         reason = "not an exported model" if folder.is_dir() else "no such folder"
-        raise InputError(f"{folder}: {reason}; write one with `ernie-gram export-inference`")
+        raise InputError(f"{folder}: {reason}; write one with `ernie-gram convert --to inference`")
     try:
         verify(folder, (DESCRIPTION, PROGRAM, PARAMETERS), "exported model", listed=True)
     except InputError as error:

@@ -23,7 +23,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
 from reader.system.untrusted_text import FILE_NAME, json_value, limited_text
 
@@ -60,14 +60,18 @@ class State:
     loss_sums: list[float] = field(default_factory=list)
 
 
-def save_safetensors(path: Path, arrays: Arrays, metadata: dict[str, str] | None = None) -> None:
-    """Write contiguous arrays as a safetensors file that has the usual permissions; raises SafetensorError.
+def save_safetensors(path: Path, arrays: Arrays, layout: str = "np") -> None:
+    """Write arrays as a safetensors file that has the usual permissions; raises OSError.
 
-    The library makes files that only their owner can read, so that other users could not load the model.
+    The library makes files that only their owner can read, so that other users could not load the model. It writes the
+    buffer of an array without regard to its strides. `layout` is the metadata that PaddleNLP and transformers require.
     """
     path.touch()
     mode = path.stat().st_mode
-    save_file(arrays, path, metadata)
+    try:
+        save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, path, {"format": layout})
+    except SafetensorError as error:
+        raise OSError(0, str(error)) from error
     path.chmod(mode)
 
 
@@ -108,11 +112,8 @@ def _write(path: Path, state: State, arrays: dict[str, Arrays]) -> None:
         if not np.isfinite(values).all():
             raise InputError(f"{path}: not written, {name} holds numbers that are not finite")
     with atomic_folder(path) as folder:
-        try:
-            for name, content in arrays.items():
-                save_safetensors(folder / name, content)
-        except SafetensorError as error:
-            raise SystemRefusedError(f"{path}: could not be written: {error}") from error
+        for name, content in arrays.items():
+            save_safetensors(folder / name, content)
         (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
         write_checksums(folder)
 

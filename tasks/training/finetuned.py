@@ -16,6 +16,8 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.paddlenlp import TaskHead
+from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, Description, load_description
 from reader.errors import InputError, located
@@ -77,15 +79,9 @@ def write_description(folder: Path, description: TaskDescription, task_file: Pat
     write_atomically(folder / FILE_NAME, as_json(description))
 
 
-def described_folder(path: Path) -> Path:
-    """Return the folder with task.json: `path`, a run's folder, or the one above, if `path` is a checkpoint.
-
-    Raises InputError if there is none.
-    """
-    folder = next((each for each in (path, path.resolve().parent) if (each / FILE_NAME).is_file()), None)
-    if folder is None:
-        raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder")
-    return folder
+def described_folder(path: Path) -> Path | None:
+    """Return the folder with task.json, if any: `path`, a run's folder, or the one above, if it is a checkpoint."""
+    return next((each for each in (path, path.resolve().parent) if (each / FILE_NAME).is_file()), None)
 
 
 def read_description(path: Path) -> TaskDescription:
@@ -94,6 +90,8 @@ def read_description(path: Path) -> TaskDescription:
     Raises InputError that names the file if it is missing or damaged.
     """
     folder = described_folder(path)
+    if folder is None:
+        raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder")
     source = folder / FILE_NAME
     own = folder / TASK_FILE
     try:
@@ -167,12 +165,32 @@ class LoadedModel:
         require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
         return replace(self, description=replace(self.description, precision=precision))
 
+    def paddlenlp_head(self) -> TaskHead:
+        """Return the output layer as PaddleNLP's class stores it; raises InputError if that class cannot store it.
 
-def load_finetuned(run: Path) -> LoadedModel:
-    """Return the fine-tuned model of a run, or of an exported program (see tasks/export.py).
+        No option accepts the loss: without a part of the output layer, the results would differ.
+        """
+        assert self.model is not None
+        parameters, kind = self.model.parameters, self.kind
+        if kind.paddlenlp_class is None:
+            reason = f"{kind.name.replace('_', ' ')}: PaddleNLP has no such class of ErnieGram"
+        elif HEAD_TRANSFORM[0] in parameters:
+            name = HEAD_TRANSFORM[0].rpartition(".")[0]
+            reason = f"{name} under the output layer; fine-tune with --head.lm_transform false to export the model"
+        elif not (kind.has_pooler or kind.scores_slots):
+            output = kind.settings.head.sentence_output
+            reason = f"head.sentence_output {output}: PaddleNLP's class reads the pooled output"
+        else:
+            weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
+            return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes, kind.problem_type)
+        raise InputError(f"{self.source}: paddlenlp cannot hold {reason}; --outputs encoder leaves it out")
+
+
+def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:
+    """Return the fine-tuned model of a run, or of an exported program (see tasks/convert.py).
 
     `run` is the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint; or the
-    folder of an exported program.
+    folder of an exported program. `read` is the model that was read from it, if it was.
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
@@ -185,7 +203,7 @@ def load_finetuned(run: Path) -> LoadedModel:
         description, model = read_description(run), None
         vocabulary = load_vocabulary(run / exported.text.vocabulary, exported.text.lowercase)
     else:
-        description, model = read_description(run), read_model(run)
+        description, model = read_description(run), read or read_model(run)
         if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         vocabulary = model.vocabulary

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ernie_gram import export_inference, fill_mask, infer, preflight
+from ernie_gram import fill_mask, infer, preflight
+from tasks.convert import main as convert
 from tests.support.commands import Done, call
 from tests.support.pretended_gpu import on_gpu
 from tests.support.runs import evaluations, options, pretrain, train_losses
@@ -53,7 +54,7 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
     filled = run(fill_mask.main, finished, text, "--json")
     assert on_gpu(pretended_gpu) == []
     for outputs in ("encoder", "fill_mask"):
-        run(export_inference.main, finished, tmp_path / outputs, "--outputs", outputs)
+        run(convert, finished, tmp_path / outputs, "--to", "inference", "--outputs", outputs)
         assert on_gpu(pretended_gpu) == []
         if outputs == "encoder":
             (answer,) = run(infer.main, tmp_path / outputs, "--input", tmp_path / "text")

@@ -27,7 +27,12 @@ def test_every_command_is_in_the_list_and_the_nearest_name_is_given_for_a_misspe
     assert {*MODULES.values()} | started_by_ours == set(COMMANDS)
     lines = call(main).stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")][-len(MODULES) :] == [*MODULES]
-    for typed, nearest in (("predcit", "did you mean predict?"), ("fill_mask", "did you mean fill-mask?"), ("zzz", "")):
+    for typed, nearest in (
+        ("predcit", "did you mean predict?"),
+        ("fill_mask", "did you mean fill-mask?"),
+        ("export", "use convert --to"),
+        ("zzz", ""),
+    ):
         done = call(main, typed)
         assert_one_line_error(done, f"no command {typed}")
         assert nearest in done.stderr

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import transform_shapes
+from ernie_gram.formats.parameters import head_shapes
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
@@ -240,7 +240,7 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
 # and nothing else of it.
 TIED = random_model(with_head=True, vocabulary=WORDPIECE, vocab_size=len(TOKENS))
 LOW_RANK = random_model(vocabulary=WORDPIECE, vocab_size=len(TOKENS), out_emb_size=8)
-TRANSFORM = random_arrays(transform_shapes(LOW_RANK.config))
+TRANSFORM = random_arrays(head_shapes(LOW_RANK.config))
 LOW_RANK = replace(LOW_RANK, parameters=LOW_RANK.parameters | TRANSFORM)
 
 

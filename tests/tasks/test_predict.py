@@ -75,7 +75,7 @@ def test_without_output_the_answers_alone_are_on_standard_output(rte: Path, tmp_
 
 
 def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path: Path) -> None:
-    from tasks.export import main as export
+    from tasks.convert import main as export
 
     pairs_file(tmp_path / "test.tsv", labels=False)
     common = ["--data", str(tmp_path), "--json", "--batch_size", "4", "--output"]
@@ -225,7 +225,7 @@ def test_files_are_replaced_on_request_inputs_never(rte: Path, tmp_path: Path, m
 
 
 def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tiny_task: Path, tmp_path: Path) -> None:
-    from tasks.export import main as export
+    from tasks.convert import main as export
 
     result = json.loads((finetuned / "result.json").read_text())
     with fresh_scope():

@@ -19,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import MAX_BYTES, json_value
 
@@ -166,17 +165,3 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
         begin, end = entry["data_offsets"]
         arrays[name] = view_of_bytes(data[first + begin : first + end], TYPES[stored_as], entry["shape"])
     return StoredArrays(arrays)
-
-
-def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
-    """Write arrays as a safetensors file into a folder that `atomic_folder` made.
-
-    `metadata` defaults to {"format": "np"}, which PaddleNLP and transformers require. Raises InputError if the file
-    cannot be written.
-    """
-    # The library writes the buffer of an array without regard to its strides.
-    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    try:
-        save_safetensors(path, contiguous, dict(metadata or {"format": "np"}))
-    except SafetensorError as error:
-        raise InputError(f"{path}: could not be written: {error}") from error

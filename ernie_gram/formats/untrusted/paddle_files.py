@@ -36,8 +36,6 @@ def read_pdparams(path: Path, data: mmap) -> StoredArrays:
     Raises ValueError if the file refers to anything but arrays and plain containers, or is damaged.
     """
     entries = ArrayUnpickler(data, array_names()).load()
-    if not isinstance(entries, dict):
-        raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and arrays")
     if SLICES in entries:
         raise ValueError("holds arrays of 1 GB and more in slices; save it again with paddle.save(..., protocol=4)")
     entries.pop(VARIABLE_NAMES, None)

@@ -90,15 +90,18 @@ class ArrayUnpickler(pickle._Unpickler):
         self.dispatch = _Operations(OPERATIONS)  # type: ignore[misc]
 
     def load(self) -> Any:
-        """Return the object; raises ValueError for everything that is not a pickle of arrays and plain containers."""
+        """Return a dict of arrays and plain containers; raises ValueError for a pickle of anything else."""
         try:
-            return super().load()
+            entries = super().load()
         except Refused as error:
             raise ValueError(str(error)) from error
         except EOFError as error:
             raise ValueError("truncated") from error
         except DAMAGED as error:
             raise ValueError(f"damaged: {error}") from error
+        if not isinstance(entries, dict):
+            raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and arrays")
+        return entries
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the stand-in of a name; raises Refused for other names."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -41,21 +42,9 @@ OLD_START = b"\x80\x02\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 
 @dataclass(frozen=True)
 class Storage:
-    """A reference to a storage: its element type, its key in the file, and its number of elements."""
+    """The elements of a storage, [N]."""
 
-    dtype: np.dtype
-    key: str
-    size: int
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A view of a storage: `offset` and `strides` in elements."""
-
-    storage: Storage
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    elements: np.ndarray
 
 
 def read_torch_archive(path: Path) -> StoredArrays:
@@ -76,68 +65,52 @@ def read_torch_archive(path: Path) -> StoredArrays:
             raise ValueError(f"is not an archive of tensors; it has no single NAME{DATA}")
         if f"{folders[0]}/byteorder" in names and archive.read(f"{folders[0]}/byteorder") != b"little":
             raise ValueError("its arrays are not in little-endian byte order")
-        entries = _entries(BytesIO(archive.read(folders[0] + DATA)))
-        storages = {}
-        for key in {value.storage.key for value in entries.values() if isinstance(value, Tensor)}:
+
+        @cache
+        def bytes_of(key: str) -> bytes:
             if f"{folders[0]}/data/{key}" not in names:
                 raise ValueError(f"the storage {quoted(key)} is missing")
-            storages[key] = memoryview(archive.read(f"{folders[0]}/data/{key}"))
-    return _views(path, entries, storages)
+            return archive.read(f"{folders[0]}/data/{key}")
+
+        pickled = BytesIO(archive.read(folders[0] + DATA))
+        entries = ArrayUnpickler(pickled, array_names() | NAMES, partial(_storage, bytes_of)).load()
+    notes = (
+        f"{path.name}: {quoted(name)} has type {type(value).__name__}, it is not a tensor; left out"
+        for name, value in entries.items()
+        if not isinstance(value, np.ndarray)
+    )
+    return StoredArrays({name: each for name, each in entries.items() if isinstance(each, np.ndarray)}, tuple(notes))
 
 
-def _entries(file: BytesIO) -> dict[str, Any]:
-    """Return the dict of a pickle, with `Tensor` records in place of the tensors."""
-    names = {
-        "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
-        "torch._utils._rebuild_parameter": lambda tensor, requires_grad, hooks: tensor,
-        **{f"torch.{name}": TYPES[stored_as] for name, stored_as in STORAGES.items()},
-    }
-    entries = ArrayUnpickler(file, array_names() | names, _storage).load()
-    if not isinstance(entries, dict):
-        raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and tensors")
-    return entries
-
-
-def _storage(reference: Any) -> Storage:
+def _storage(bytes_of: Callable[[str], bytes], reference: Any) -> Storage:
     """Return the storage of a persistent ID ("storage", type, key, device, number of elements)."""
     match reference:
         case ("storage", np.dtype() as dtype, str(key), _, int(size)) if size >= 0:
-            return Storage(dtype, key, size)
+            if len(data := bytes_of(key)) != size * dtype.itemsize:
+                raise ValueError(f"the storage {quoted(key)} does not have the {size:,} elements that a tensor claims")
+            return Storage(np.frombuffer(data, dtype))
     raise ValueError("a reference to a storage is damaged")
 
 
-def _rebuild_tensor(
+def _tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, metadata: Any = None
-) -> Tensor:
+) -> np.ndarray:
+    """Return a view of a storage, `offset` and `strides` in elements, that does not reach beyond it."""
     sizes, steps = checked_sizes(shape), checked_sizes(strides)
     if not isinstance(storage, Storage) or type(offset) is not int or offset < 0 or len(sizes) != len(steps):
         raise ValueError("a tensor without a storage or offset, or with more sizes than strides")
-    return Tensor(storage, offset, sizes, steps)
-
-
-def _views(path: Path, entries: dict[str, Any], storages: Mapping[str, memoryview]) -> StoredArrays:
-    arrays, notes = {}, []
-    for name, value in entries.items():
-        if isinstance(value, Tensor):
-            arrays[name] = _view(name, value, storages)
-        else:
-            notes.append(f"{path.name}: {quoted(name)} has type {type(value).__name__}, it is not a tensor; left out")
-    return StoredArrays(arrays, tuple(notes))
-
-
-def _view(name: str, tensor: Tensor, storages: Mapping[str, memoryview]) -> np.ndarray:
-    """Return a tensor as a view of its storage; raises ValueError if it reaches beyond it or repeats elements."""
-    storage, itemsize = tensor.storage, tensor.storage.dtype.itemsize
-    if len(storages.get(storage.key, b"")) != storage.size * itemsize:
-        raise ValueError(
-            f"the storage of {quoted(name)} does not have the {storage.size:,} elements that its tensors claim"
-        )
-    count = math.prod(tensor.shape)
-    last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
-    if count > storage.size or (count and last >= storage.size):
-        raise ValueError(f"{quoted(name)} reaches beyond the {storage.size:,} elements of its storage, or repeats them")
+    elements, count = storage.elements, math.prod(sizes)
+    last = offset + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+    if count > len(elements) or (count and last >= len(elements)):
+        raise ValueError(f"a tensor reaches beyond the {len(elements):,} elements of its storage, or repeats them")
     if not count:
-        return np.empty(tensor.shape, storage.dtype)
-    elements = np.frombuffer(storages[storage.key], storage.dtype)[tensor.offset :]
-    steps = [step * itemsize for step in tensor.strides]
-    return np.lib.stride_tricks.as_strided(elements, tensor.shape, steps, writeable=False)
+        return np.empty(sizes, elements.dtype)
+    size = elements.itemsize
+    return np.ndarray(sizes, elements.dtype, elements, offset * size, [step * size for step in steps])
+
+
+NAMES = {
+    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_parameter": lambda tensor, requires_grad, hooks: tensor,
+    **{f"torch.{name}": TYPES[stored_as] for name, stored_as in STORAGES.items()},
+}

@@ -180,9 +180,6 @@ def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path:
     assert (config.layer_norm_eps, config.intermediate_size, config.num_attention_heads) == (1e-12, 3072, 12)
     assert (config.max_position_embeddings, config.sent_type_vocab_size, config.hidden_act) == (512, 2, "gelu")
     assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.1)
-    (folder / "config.json").rename(folder / "bert_config.json")  # an old name
-    with pytest.raises(InputError, match=r"bert_config\.json: "):
-        read_model(folder)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ernie_gram.formats.heads import read_foreign
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.names import from_ours
-from ernie_gram.formats.parameters import encoder_shapes, head_shapes, load_parameters
-from ernie_gram.formats.untrusted.arrays import write_safetensors
+from ernie_gram.formats.parameters import encoder_shapes, head_shapes, settings_of
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from tests.support import model_folders
 from tests.support.model_folders import VOCABULARY, random_arrays
@@ -29,8 +31,13 @@ def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) 
             del theirs[name]
         else:
             theirs[name] = values
-    write_safetensors(path, theirs)
+    save_safetensors(path, theirs)
     return path
+
+
+def read(path: Path, use_sentence_embedding: bool = True) -> ModelRecord:
+    config = dataclasses.replace(CONFIG, use_sentence_embedding=use_sentence_embedding)
+    return read_foreign("bert", path, "bert", settings_of(config), "config.json", VOCABULARY)
 
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
@@ -56,9 +63,8 @@ def test_parameters_that_do_not_fit_are_refused_in_one_line_that_names_them(
     changes: dict[str, np.ndarray | None], message: str, tmp_path: Path
 ) -> None:
     path = bert_file(tmp_path / "model.safetensors", **changes)
-    config = dataclasses.replace(CONFIG, use_sentence_embedding=True)
     with pytest.raises(InputError, match=rf"^{path}: .*{re.escape(message)}"):
-        load_parameters(path, "bert", config)
+        read(path)
 
 
 def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path) -> None:
@@ -69,19 +75,19 @@ def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path)
         **{QUERY: half, "bert.embeddings.position_ids": np.arange(16), "cls.seq_relationship.bias": NAN[:2]},
         **{"classifier.bias": NAN[:2]},
     )
-    loaded = load_parameters(path, "bert", dataclasses.replace(CONFIG, use_sentence_embedding=True))
+    loaded = read(path)
     name = "encoder_layer_1_multi_head_att_query_fc.w_0"
-    assert np.array_equal(loaded.arrays[name], half.T.astype(np.float32))
-    assert loaded.arrays[name].dtype == np.float32
+    assert np.array_equal(loaded.parameters[name], half.T.astype(np.float32))
+    assert loaded.parameters[name].dtype == np.float32
     assert any("1 of" in note and "float16" in note for note in loaded.notes)
     assert any("bert.embeddings.position_ids" in note for note in loaded.notes)
     assert any("cls.seq_relationship.bias: the head for sentence pairs" in note for note in loaded.notes)
     assert any("classifier.bias: the head of a task" in note for note in loaded.notes)
-    assert "mask_lm_out_fc.b_0" not in loaded.arrays
+    assert "mask_lm_out_fc.b_0" not in loaded.parameters
 
 
 def test_a_table_that_another_program_trained_is_read_although_the_settings_say_otherwise(tmp_path: Path) -> None:
     path = bert_file(tmp_path / "model.safetensors")
-    loaded = load_parameters(path, "bert", CONFIG)
+    loaded = read(path, use_sentence_embedding=False)
     assert loaded.config.use_sentence_embedding
     assert any("sent_embedding is not zero" in note for note in loaded.notes)

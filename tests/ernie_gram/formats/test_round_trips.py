@@ -138,6 +138,10 @@ def test_every_parameter_that_is_not_written_is_a_loss(target: str, tmp_path: Pa
     missing = model.parameters.keys() - read_model(tmp_path / target).parameters.keys()
     assert missing >= task.keys()
     assert len(missing - task.keys()) == 4  # of the transform
+    # A table of pre-training beside a head that can be held.
+    more = replace(head, parameters=head.parameters | {"query_embedding": np.ones((8, 16), np.float32)})
+    with pytest.raises(InputError, match=r"query_embedding: only|6 parameters of the prediction heads"):
+        write_model(more, tmp_path / "more", target)
 
 
 def test_a_vocabulary_of_another_kind_is_refused_by_other_software(tmp_path: Path) -> None:

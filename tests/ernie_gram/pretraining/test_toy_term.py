@@ -11,7 +11,6 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
-from ernie_gram.convert import main as convert
 from ernie_gram.model.layers import Linear
 from ernie_gram.model.parameters import LinearParameters, Normal, linear
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
@@ -25,6 +24,7 @@ from ernie_gram.resources.prediction import step_exchange
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import COARSE_LABELS, UNIT_IDS, Batch
+from tasks.convert import main as convert
 from tests.support.commands import assert_one_line_error, call
 from tests.support.runs import evaluations, pretrain
 from tests.support.small_model import NGRAMS, TOKENS, config_of

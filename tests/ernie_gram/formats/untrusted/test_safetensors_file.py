@@ -11,8 +11,9 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from ernie_gram.formats.untrusted.arrays import forget_pages, write_safetensors
+from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.formats.untrusted.reading import read_arrays
+from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 
 
@@ -40,7 +41,7 @@ ARRAYS = {
 def test_arrays_of_the_library_are_read_and_what_is_written_is_read_by_the_library(tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     save_file({name: array.copy(order="C") for name, array in ARRAYS.items()}, theirs)
-    write_safetensors(ours, ARRAYS)
+    save_safetensors(ours, ARRAYS)
     with safe_open(ours, "np") as file:
         assert file.metadata() == {"format": "np"}
     stored = read_arrays(theirs)

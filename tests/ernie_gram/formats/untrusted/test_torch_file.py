@@ -68,6 +68,7 @@ VIEWS = {
     "offset beyond": TorchTensor(FLAT, 9, (2, 2), (2, 1)),
     "stride beyond": TorchTensor(FLAT, 0, (3, 4), (5, 1)),
     "huge stride": TorchTensor(FLAT, 0, (2, 2), (2**50, 2**5)),
+    "stride of an overflow": TorchTensor(FLAT, 0, (5,), (2**60,)),
     "repeats elements": TorchTensor(FLAT, 0, (2**40,), (0,)),
     "negative offset": TorchTensor(FLAT, -1, (2,), (1,)),
     "negative size": TorchTensor(FLAT, 0, (-2, -2), (1, 1)),
@@ -81,7 +82,7 @@ VIEWS = {
 @pytest.mark.parametrize("case", VIEWS)
 def test_a_view_beyond_its_storage_is_refused(tmp_path: Path, case: str) -> None:
     write_archive(tmp_path / "a.bin", {"good": tensor(MATRIX), "bad": VIEWS[case]})
-    reason = r"a\.bin: ('bad' reaches beyond the 12 elements of its storage, or repeats them|damaged: )"
+    reason = r"a\.bin: damaged: (a tensor reaches beyond the 12 elements of its storage, or repeats them|.)"
     with pytest.raises(InputError, match=reason):
         read_arrays(tmp_path / "a.bin")
 

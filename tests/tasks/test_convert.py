@@ -1,4 +1,4 @@
-"""The command that converts model folders: its summary, losses, errors, and the use of what it wrote."""
+"""The command that converts pre-trained models: its losses, errors, and the use of what it wrote."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from ernie_gram import fill_mask
-from ernie_gram.convert import main
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
+from tasks.convert import main
 from tests.support.commands import assert_one_line_error, call
 from tests.support.model_folders import random_model
 from tests.support.own_files import assert_every_file_is_own
+from tests.support.static_programs import fresh_scope
 
 
 @pytest.fixture
@@ -48,6 +49,37 @@ def test_settings_of_prediction_heads_from_strangers_are_checked_where_they_are_
         assert "objective." in done.stderr
 
 
+def test_a_program_is_of_the_encoder_by_default_and_what_cannot_be_converted_is_refused(
+    finished: Path, tmp_path: Path
+) -> None:
+    encoder, new = tmp_path / "encoder", tmp_path / "new"
+    with fresh_scope():
+        done = call(main, str(finished), str(encoder), "--to", "inference").ok()
+        assert "note     the model has prediction heads as well: --outputs fill_mask exports them" in done.stdout
+        assert_every_file_is_own(encoder, "exported model")
+        assert_one_line_error(call(fill_mask.main, str(encoder), "a [MASK]"), f"{encoder}: ")
+        description = json.loads((encoder / "inference.json").read_text())
+        assert [spec["name"] for spec in description["fetches"]] == ["hidden", "cls", "mean"]
+        assert description["text"] == {
+            "max_tokens": 32,
+            "vocabulary": "vocab.txt",
+            "lowercase": True,
+            "segmenter": "jieba",
+        }
+        for arguments, key in (
+            ([finished, encoder], f"{encoder}: "),
+            ([finished, "/nowhere/at/all"], "/nowhere"),
+            ([tmp_path / "nowhere", new], f"{tmp_path / 'nowhere'}: "),
+            ([encoder, new], f"SRC: {encoder} is an exported program"),
+            ([finished, new, "--to", "inference", "--outputs", "vectors"], "argument --outputs"),
+            ([finished, new, "--to", "inference", "--outputs", "task_scores"], f"{finished}: not a fine-tuned model"),
+            ([finished, new, "--to", "paddlenlp", "--outputs", "fill_mask"], "--outputs: "),
+            ([finished, new, "--outputs", "encoder"], "--outputs: encoder cannot be chosen for ernie_gram"),
+        ):
+            assert_one_line_error(call(main, *map(str, arguments)), key)
+    assert [path.name for path in tmp_path.iterdir()] == ["encoder"]
+
+
 @pytest.mark.parametrize("name", WRITTEN_NAMES)
 def test_no_file_of_a_model_folder_may_be_an_output(tmp_path: Path, name: str) -> None:
     write_model(random_model(use_relative_position=False), tmp_path / "model", name)
@@ -65,7 +97,7 @@ def test_a_folder_that_another_process_writes_is_refused(
             seconds.append(call(main, str(model), str(target)))
         return read_model(path)
 
-    monkeypatch.setattr("ernie_gram.convert.read_model", start_another)
+    monkeypatch.setattr("tasks.convert.read_model", start_another)
     call(main, str(model), str(target)).ok()
     [second] = seconds
     assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)

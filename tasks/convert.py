@@ -1,0 +1,189 @@
+"""Convert a model to a format of model folders, to a program for paddle.inference, or to ONNX.
+
+    ernie-gram convert SRC DST --to bert
+    ernie-gram convert output/base encoder --to inference
+    ernie-gram convert output/base masks --to onnx --outputs fill_mask
+    ernie-gram convert output/mrpc mrpc_model --to paddlenlp
+
+SRC is a run's folder, a `step_N`, or a model folder, whose format is recognised by its files. DST is a new folder. If
+the format cannot hold all of the model, the command fails with the reason; --accept_loss leaves out what does not fit.
+"""
+
+from __future__ import annotations
+
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.convert")
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ernie_gram.config.checks import require
+from ernie_gram.distributed.device import on_cpu
+from ernie_gram.distributed.world import World, start_world
+from ernie_gram.export_inference import check_exportable, export_model
+from ernie_gram.formats import ours, paddlenlp
+from ernie_gram.formats.heads import TASK_PREFIX
+from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
+from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS
+from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
+from reader.batches.fields import SENTENCE_IDS
+from reader.errors import OneLineParser, counted, first_line
+from reader.system.output_files import claimed_new_folder
+from tasks.files.own_texts import plain_values
+from tasks.kinds.sentences import SentenceKind
+from tasks.training.finetuned import (
+    FILE_NAME,
+    TASK_FILE,
+    TASK_SCORES,
+    LoadedModel,
+    as_json,
+    described_folder,
+    load_finetuned,
+)
+
+INFERENCE = "inference"
+# What may be chosen, by --to; the other formats hold what they can.
+PROGRAM_OUTPUTS = (*KINDS, TASK_SCORES)
+OUTPUTS = {paddlenlp.NAME: (ENCODER, TASK_SCORES), INFERENCE: PROGRAM_OUTPUTS, ONNX: PROGRAM_OUTPUTS}
+CUT = (
+    "PaddleNLP reads only the beginning of a text of more than `model_max_length` tokens, this package also other parts"
+)
+
+
+def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) -> list[str]:
+    """Write a model folder that PaddleNLP's class for the kind of task loads, and task.json.
+
+    Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
+    """
+    assert finetuned.model is not None
+    head = finetuned.paddlenlp_head()
+    kept = {name: values for name, values in finetuned.model.parameters.items() if not name.startswith(TASK_PREFIX)}
+    model = replace(finetuned.model, parameters=kept)
+    inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
+    is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
+    options = {
+        "head": head,
+        "max_tokens": inputs.max_seq_len,
+        "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
+        "further": {FILE_NAME: as_json(finetuned.description)},
+    }
+    return write_model(model, folder, paddlenlp.NAME, accept_loss, **options)
+
+
+def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
+    """Write an exported program (see ernie_gram/inference/description.py) that computes the scores of units.
+
+    Raises InputError if the folder exists or cannot be written.
+    """
+    # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
+    from ernie_gram.inference.export import export_program
+    from tasks.training.network import SCORES, TaskNetwork, build_prediction
+
+    model = finetuned.model
+    assert model is not None
+    description = finetuned.description
+    if on_cpu():
+        description = replace(description, precision="float32")  # a portable program computes in float32
+    network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
+    program = build_prediction(network, finetuned.description.precision, portable=True)
+    if not model.config.use_sentence_embedding:
+        # Paddle refuses feeds that no fetch depends on.
+        program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))
+    further = {FILE_NAME: as_json(description).encode()}
+    own = (described_folder(finetuned.source) or folder) / TASK_FILE
+    if own.is_file():
+        further[TASK_FILE] = own.read_bytes()
+    export_program(
+        folder,
+        program,
+        model,
+        TASK_SCORES,
+        {SCORES: "UW"},
+        description.settings.input.max_seq_len,
+        description.segmenter,
+        world.place,
+        further=further,
+        network=network.described(),
+    )
+
+
+def summary(model: ModelRecord) -> str:
+    """Return the size of a model in one line."""
+    config, parameters = model.config, model.parameters
+    numbers = sum(values.size for values in parameters.values())
+    parts = [
+        f"{counted(config.num_hidden_layers, 'layer')}, {config.hidden_size} wide, "
+        f"{counted(config.num_attention_heads, 'head')}",
+        f"{len(parameters)} parameters with {numbers:,} numbers",
+        f"{len(model.vocabulary):,} tokens",
+    ]
+    if model.lexicon is not None:
+        parts.append(counted(len(model.lexicon), "n-gram"))
+    parts.append("prediction heads" if model.pretraining is not None else "no prediction heads")
+    if any(name.startswith(TASK_PREFIX) for name in parameters):
+        parts.append("the output layer of a task")
+    return "; ".join(parts)
+
+
+def main() -> None:
+    """Run the command line."""
+    forms = (*WRITTEN_NAMES, INFERENCE, ONNX)
+    parser = OneLineParser(description=first_line(__doc__))
+    parser.add_argument("source", type=Path, metavar="SRC", help="a run's folder, a step_N or a model folder")
+    parser.add_argument("target", type=Path, metavar="DST", help="the folder to write; it must not exist")
+    parser.add_argument(
+        TO, choices=forms, default=ours.NAME, metavar="FORMAT", help=f"{', '.join(forms)} (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--outputs",
+        choices=PROGRAM_OUTPUTS,
+        help="of paddlenlp and programs: vectors of texts, the units behind [MASK], for a model with prediction heads, "
+        "or the scores of a task (default: those of a fine-tuned model, or else the vectors)",
+    )
+    parser.add_argument(
+        "--accept_loss", action="store_true", help="write what the format can hold, and list what is lost"
+    )
+    arguments = parser.parse_args()
+    with claimed_new_folder(arguments.target):
+        convert(arguments)
+
+
+def convert(arguments: argparse.Namespace) -> None:
+    """Convert SRC to DST, and print what was read, lost and written; raises InputError."""
+    source, target, form, outputs = arguments.source, arguments.target, arguments.to, arguments.outputs
+    is_known = outputs is None or outputs in OUTPUTS.get(form, ())
+    require(is_known, "--outputs", f"{outputs} cannot be chosen for {form}; leave it out")
+    reason = f"{source} is an exported program; give the model that it was made from"
+    require(not (source / DESCRIPTION).is_file(), "SRC", reason)
+    if form == ONNX:
+        check_onnx()
+    model = read_model(source)
+    has_task = any(name.startswith(TASK_PREFIX) for name in model.parameters) and described_folder(source) is not None
+    outputs = outputs or (TASK_SCORES if has_task else ENCODER)
+    finetuned = load_finetuned(source, model) if outputs == TASK_SCORES and form in OUTPUTS else None
+    print(f"read     {model.source}: {model.format}; {summary(model)}")
+    for note in finetuned.notes if finetuned else model.notes:
+        print(f"note     {note}")
+    if outputs == ENCODER and form in (INFERENCE, ONNX) and model.pretraining is not None:
+        print(f"note     the model has prediction heads as well: --outputs {FILL_MASK} exports them")
+    lost = []
+    if form in (INFERENCE, ONNX):
+        check_exportable(model, outputs)
+        write = partial(export_task, finetuned) if finetuned else partial(export_model, model, outputs)
+        if form == ONNX:
+            export_onnx(target, lambda folder: write(folder, start_world("cpu")))
+        else:
+            write(target, start_world("auto"))
+    elif finetuned:
+        lost = export_paddlenlp(finetuned, target, arguments.accept_loss)
+    else:
+        lost = write_model(model, target, form, arguments.accept_loss)
+    for reason in lost:
+        print(f"lost     {reason}")
+    files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in target.iterdir()))
+    print(f"written  {target}: {form}; {files}")
