@@ -33,6 +33,7 @@ class Case:
         self.starts = np.cumsum([0, *self.lengths])
         self.context = numbers(self.starts[-1], 3, heads, size)
         self.own = numbers(sequences * queries, 3, heads, size) if queries else self.context
+        self.own[2::5, 0] *= 12  # the scores of some rows are far apart
         self.bias, self.self_bias = numbers(heads * has_bias, slots, slots), numbers(heads * has_bias * bool(queries))
         drawn = [random.integers(0, n, queries) for n in self.lengths]
         self.slots = np.concatenate([np.empty(0, np.int64), *drawn])

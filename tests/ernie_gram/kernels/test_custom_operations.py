@@ -36,6 +36,16 @@ def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_p
     np.testing.assert_array_equal(gradients(trains_bias=True)[1], of_bias)
 
 
+@pytest.mark.parametrize(
+    ("slots", "reason"), [([0, 1, 3, 0], "not in any"), ([0, -1, 2, 0], "not in"), ([0], "has a slot")]
+)
+def test_query_rows_in_slots_that_no_sequence_has(slots: list[int], reason: str) -> None:
+    """The compiled function would read elsewhere."""
+    rows, starts = np.zeros((5, 3, 2, 4), np.float32), np.array([0, 2, 5])
+    with pytest.raises(AssertionError, match=reason):
+        operations._attention_arguments([rows, rows[:4], None, None, starts, np.array(slots), None], 0.0, 0.5)
+
+
 def test_an_operation_of_another_meaning_needs_another_name() -> None:
     with fresh_program():
         x = paddle.static.data("x", [2])
