@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
@@ -61,88 +61,89 @@ def _masked(gradient: np.ndarray, mask: np.ndarray, out: np.ndarray, rate: float
     compiled.masked(_flat(gradient), _flat(mask), _scale(rate), _flat(out))
 
 
-def attention(
-    context: Value,
-    own: Value | None,
-    bias: Value | None,
-    self_bias: Value | None,
-    starts: Value,
-    slots: Value | None,
-    key: Value | None,
-    rate: float,
-    scale: float,
-) -> list[Value]:
-    """Return the attention of rows to the contexts of sequences, [..., A, D], and each row's log(sum(exp(scores))).
+class Attending(NamedTuple):
+    """The inputs of attention, whose scores are divided by sqrt(D); H = A D.
 
-    Args:
-        context: queries, keys and values of all contexts, float32 [..., 3, A, D].
+    Attributes:
+        context: queries, keys and values of all contexts, float32 [..., 3 H].
         own: those of query rows, which attend to themselves too; None if the contexts' rows attend.
         bias: float32 [1, A, L, L], or None.
         self_bias: of a query row's score for itself, float32 [A], or None.
         starts: the first row of each sequence, and the number of rows; int64 [B + 1].
         slots: of the query rows, int64, as many for each sequence; or None.
+    """
+
+    context: Value
+    own: Value | None
+    bias: Value | None
+    self_bias: Value | None
+    starts: Value
+    slots: Value | None
+
+    def size_of(self, heads: int) -> int:
+        """Return the size of a head, D."""
+        return int(self.context.shape[-1]) // (3 * heads)
+
+
+def attention(given: Attending, key: Value | None, heads: int, rate: float) -> list[Value]:
+    """Return the attention of rows to the contexts of sequences, [..., H], and log(sum(exp(scores))), [..., A].
+
+    Args:
         key: int32 [2]; it decides the mask of dropout, None for no dropout.
     """
-    inputs, rows = (context, own, bias, self_bias, starts, slots, key), 0 if own is None else 1
-    results = (Result(rows, axes=(0, 1, 3, 4)), Result(rows, axes=(0, 1, 3)))
-    return add_operation("attention", _attention, inputs, results, rate, scale)
+    rows, size = (0 if given.own is None else 1), given.size_of(heads)
+    results = (Result(rows, last=heads * size), Result(rows, last=heads))
+    return add_operation("attention", _attention, (*given, key), results, heads, size, rate)
 
 
 def _attention(*arrays_and_settings: Any) -> None:
-    *inputs, out, log_sums, rate, scale = arrays_and_settings
-    compiled_attention.attention(*_attention_arguments(inputs, rate, scale), _by_row(out, 2), _by_row(log_sums, 1))
+    *inputs, out, log_sums, heads, size, rate = arrays_and_settings
+    arguments = _attention_arguments(inputs, heads, size, rate)
+    compiled_attention.attention(*arguments, out.reshape(-1, heads, size), _rows(log_sums, heads))
 
 
-def attention_with_gradient(
-    context: Value,
-    own: Value | None,
-    bias: Value | None,
-    self_bias: Value | None,
-    starts: Value,
-    slots: Value | None,
-    rate: float,
-    scale: float,
-) -> Value:
+def attention_with_gradient(given: Attending, heads: int, rate: float) -> Value:
     """Return the first result of `attention`, with its gradients; dropout has a key of its own in each step.
 
     A `pd_op.pylayer`, which runs its forward and its backward pass as programs of their own. The backward pass may read
     values of the program around it, but only if they are inputs or results of the operation.
     """
-    given = (context, own, bias, self_bias, starts, slots, dropout_key() if rate else None)
+    inputs = (*given, dropout_key() if rate else None)
     results: list[Value] = []
 
     def forward(*_: Value) -> list[Value]:
-        return attention(*given, rate, scale)
+        return attention(given, inputs[-1], heads, rate)
 
     def backward(gradient: Value, _: Value) -> tuple[Value | None, ...]:
-        inputs = (gradient, *results, *given)
-        is_wanted = [value is not None and (i < 2 or not value.stop_gradient) for i, value in enumerate(given[:4])]
+        is_wanted = [value is not None and (i < 2 or not value.stop_gradient) for i, value in enumerate(inputs[:4])]
         wanted = [i for i, asked in enumerate(is_wanted) if asked]
         name, places = f"attention_backward_{len(wanted)}", tuple(Result(3 + i) for i in wanted)
-        found = dict(zip(wanted, add_operation(name, _attention_backward, inputs, places, rate, scale), strict=True))
-        return tuple(found.get(i) for i, value in enumerate(given) if value is not None)
+        read, settings = (gradient, *results, *inputs), (heads, given.size_of(heads), rate)
+        found = dict(zip(wanted, add_operation(name, _attention_backward, read, places, *settings), strict=True))
+        return tuple(found.get(i) for i, value in enumerate(inputs) if value is not None)
 
-    results += paddle.static.nn.static_pylayer(forward, [value for value in given if value is not None], backward)
+    results += paddle.static.nn.static_pylayer(forward, [value for value in inputs if value is not None], backward)
     return results[0]
 
 
 def _attention_backward(*arrays_and_settings: Any) -> None:
-    gradient, out, log_sums, *arrays, rate, scale = arrays_and_settings
+    gradient, out, log_sums, *arrays, heads, size, rate = arrays_and_settings
     inputs, (of_context, *others) = arrays[:7], arrays[7:]
-    rows = _by_row(of_context, 3)
-    of_own = rows if inputs[1] is None else _by_row(others.pop(0), 3)
+    rows = of_context.reshape(-1, 3, heads, size)
+    of_own = rows if inputs[1] is None else others.pop(0).reshape(-1, 3, heads, size)
     of_bias = others.pop(0) if others else None
     compiled_attention.attention_backward(
-        *(*_attention_arguments(inputs, rate, scale), _by_row(out, 2), _by_row(log_sums, 1), _by_row(gradient, 2)),
+        *_attention_arguments(inputs, heads, size, rate),
+        *(out.reshape(-1, heads, size), _rows(log_sums, heads), gradient.reshape(-1, heads, size)),
         *(rows, of_own, _of_heads(of_bias), others[0] if others else np.empty(0, np.float32)),
     )
 
 
-def _attention_arguments(inputs: Sequence[Any], rate: float, scale: float) -> tuple[Any, ...]:
+def _attention_arguments(inputs: Sequence[Any], heads: int, size: int, rate: float) -> tuple[Any, ...]:
     context, own, bias, self_bias, starts, slots, key = inputs
     # Loads the library that the compiled function calls.
     assert blas.is_available()
-    rows = _by_row(context, 3)
+    rows = context.reshape(-1, 3, heads, size)
     # The compiled function does not check where it reads and writes.
     widths, longest = np.diff(starts), int(np.diff(starts).max(initial=0))
     are_placed = (starts[0], starts[-1]) == (0, len(rows)) and widths.min(initial=0) >= 0
@@ -150,13 +151,13 @@ def _attention_arguments(inputs: Sequence[Any], rate: float, scale: float) -> tu
     assert bias is None or longest <= bias.shape[-1], "a sequence is longer than the bias"
     own_rows, places = rows, np.empty(0, np.int64)
     if own is not None:
-        own_rows, places = _by_row(own, 3), _flat(slots)
+        own_rows, places = own.reshape(-1, 3, heads, size), _flat(slots)
         assert len(own_rows) == len(places) > 0, "every query row has a slot"
         assert len(places) % len(widths) == 0, "every sequence has as many query rows"
         assert 0 <= places.min() <= places.max() < longest, "a query row's slot is not in any sequence"
     return (
         *(rows, own_rows, _of_heads(bias), np.empty(0, np.float32) if self_bias is None else self_bias, starts, places),
-        *(np.empty(0, np.int32) if key is None else key, _bound(rate), _scale(rate), scale, longest),
+        *(np.empty(0, np.int32) if key is None else key, _bound(rate), _scale(rate), size**-0.5, longest),
     )
 
 
@@ -302,11 +303,6 @@ def _scale(rate: float) -> float:
 
 def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
-
-
-def _by_row(array: np.ndarray, axes: int) -> np.ndarray:
-    """Return an array with one axis instead of all but the last `axes`."""
-    return array.reshape(-1, *array.shape[array.ndim - axes :])
 
 
 def _rows(array: np.ndarray | None, n: int, dtype: type = np.float32) -> np.ndarray:

@@ -53,14 +53,17 @@ class Stream:
 
 @dataclass(frozen=True)
 class Projected:
-    """Queries, keys and values of a stream's rows, together [B, length, 3, A, D]."""
+    """Queries, keys and values of a stream's rows, together [B, length, 3 H]."""
 
     together: paddle.Tensor
+    heads: int
 
     @cached_property
     def by_head(self) -> list[paddle.Tensor]:
         """Queries, keys and values, [B, A, length, D] each."""
-        return paddle.unbind(self.together.transpose([2, 0, 3, 1, 4]))
+        # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
+        size = self.together.shape[-1] // (3 * self.heads)
+        return paddle.unbind(self.together.reshape([0, 0, 3, self.heads, size]).transpose([2, 0, 3, 1, 4]))
 
 
 def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
@@ -138,9 +141,7 @@ class Attention(nn.Layer):
 
     def project(self, rows: paddle.Tensor, joined: tuple[paddle.Tensor, paddle.Tensor]) -> Projected:
         """Return the queries, keys and values of rows, [B, length, H]; `joined` is the result of `self.joined`."""
-        projected = linear(rows, *joined)
-        # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
-        return Projected(projected.reshape([0, 0, 3, self.heads, self.size]))
+        return Projected(linear(rows, *joined), self.heads)
 
     def forward(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
         """Return the attention of a stream's rows to the context's, [B, length, H], before the output projection.
@@ -151,7 +152,7 @@ class Attention(nn.Layer):
             stream: its `self_bias` decides whether each row also attends to itself.
         """
         if stream.starts is not None:
-            return self._joined_heads(self._fused(own, context, stream))
+            return self._fused(own, context, stream)
         # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
         query, values = own.by_head[0] * self.scale, context.by_head[2]
         scores = self._scores(query, context, stream)
@@ -162,7 +163,7 @@ class Attention(nn.Layer):
             own_scores = (query * own_key).sum(-1, keepdim=True) + for_product(stream.self_bias)
             weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
             attended = paddle.matmul(weights[..., :-1], values) + weights[..., -1:] * own_value
-        return self._joined_heads(attended.transpose([0, 2, 1, 3]))
+        return attended.transpose([0, 2, 1, 3]).reshape([0, 0, self.heads * self.size])
 
     def context_weights(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
         """Return the weight of each of the context's keys for each of its rows, [B, A, L, L], without dropout.
@@ -175,16 +176,13 @@ class Attention(nn.Layer):
         assert stream.bias is not None
         return paddle.matmul(query, context.by_head[1], transpose_y=True) + for_product(stream.bias)
 
-    def _joined_heads(self, attended_BLAD: paddle.Tensor) -> paddle.Tensor:
-        return attended_BLAD.reshape([0, 0, self.heads * self.size])
-
     def _fused(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
-        """Return the attention of a stream's rows to the context's, [B, length, A, D]."""
         queries = None if stream.slots is None else own.together
-        given = (context.together, queries, stream.bias, stream.self_bias, stream.starts, stream.slots)
+        biases = (stream.bias, stream.self_bias)
+        given = operations.Attending(context.together, queries, *biases, stream.starts, stream.slots)
         if self.training:
-            return operations.attention_with_gradient(*given, self.dropout, self.scale)
-        return operations.attention(*given, None, 0.0, self.scale)[0]
+            return operations.attention_with_gradient(given, self.heads, self.dropout)
+        return operations.attention(given, None, self.heads, 0.0)[0]
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         # For scores in half precision, Paddle's GPU kernel computes in float32.

@@ -29,9 +29,9 @@ def network(x: paddle.Tensor, lengths: paddle.Tensor, layers: int) -> list[paddl
         (biased,) = operations.add_bias(x, vector(), in_place=False)
         (tripled,) = operations.add_bias(biased.tile([1, 1, 3]), vector(3 * WIDTH), in_place=False)
         (tripled,) = operations.add_bias(tripled, vector(3 * WIDTH), in_place=True)
-        projected = tripled.reshape([0, -1, 3, 2, WIDTH // 2])
-        attended, _ = operations.attention(projected, None, None, None, starts, None, None, 0.0, 0.5)
-        rows = attended.reshape([0, 0, WIDTH])
+        given = operations.Attending(tripled, None, None, None, starts, None)
+        attended, _ = operations.attention(given, None, 2, 0.0)
+        rows = attended.reshape([0, -1, WIDTH])
         # Of Paddle: it ends a chain.
         fetched.append(attended * 2.0)
         (gelu,) = operations.biased_gelu(rows, vector().unsqueeze([-2]), in_place=layer == 1)

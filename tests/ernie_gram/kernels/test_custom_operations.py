@@ -16,14 +16,15 @@ def gradients(trains_bias: bool) -> list[np.ndarray]:
     """Return the gradients of attention for its input, and for its bias if that is trained."""
     random = np.random.default_rng(0)
     feed = {
-        "projected": random.standard_normal((1, 5, 3, 2, 4), dtype=np.float32),
+        "projected": random.standard_normal((1, 5, 24), dtype=np.float32),
         "bias": random.standard_normal((1, 2, 3, 3), dtype=np.float32),
     }
     with fresh_program() as (executor, main, _):
         projected, bias = (paddle.static.data(name, list(value.shape)) for name, value in feed.items())
         projected.stop_gradient, bias.stop_gradient = False, not trains_bias
         starts = paddle.assign(np.array([0, 2, 5], np.int64))
-        out = operations.attention_with_gradient(projected, None, bias, None, starts, None, 0.0, 0.5)
+        given = operations.Attending(projected, None, bias, None, starts, None)
+        out = operations.attention_with_gradient(given, 2, 0.0)
         wanted = [projected, bias] if trains_bias else [projected]
         return executor.run(main, feed=feed, fetch_list=paddle.static.gradients([(out * out).sum()], wanted))
 
@@ -41,9 +42,9 @@ def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_p
 )
 def test_query_rows_in_slots_that_no_sequence_has(slots: list[int], reason: str) -> None:
     """The compiled function would read elsewhere."""
-    rows, starts = np.zeros((5, 3, 2, 4), np.float32), np.array([0, 2, 5])
+    rows, starts = np.zeros((5, 24), np.float32), np.array([0, 2, 5])
     with pytest.raises(AssertionError, match=reason):
-        operations._attention_arguments([rows, rows[:4], None, None, starts, np.array(slots), None], 0.0, 0.5)
+        operations._attention_arguments([rows, rows[:4], None, None, starts, np.array(slots), None], 2, 4, 0.0)
 
 
 def test_an_operation_of_another_meaning_needs_another_name() -> None:
