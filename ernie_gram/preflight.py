@@ -8,11 +8,6 @@ Nothing is written.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.preflight")
-
 import argparse
 import shutil
 import sys

@@ -5,11 +5,6 @@ The command checks its input; then it trains, or starts several processes, which
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.pretrain")
-
 import sys
 
 from ernie_gram.config.loading import load_config
@@ -56,7 +51,7 @@ def main() -> None:
     check_output(run.output, is_first)
     if starts_ranks:
         del run  # its memory
-        start_ranks(__file__, arguments, job)
+        start_ranks(["-m", "reader.console_script", "pretrain", *arguments], job)
     if is_first:
         write_or_drop(sys.stdout, f"{run.describe()}\n")
         for line in run.warnings():

@@ -5,11 +5,6 @@ The command checks its input; then it trains, or starts several processes, which
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.finetune")
-
 import json
 import sys
 import time
@@ -73,7 +68,7 @@ def main() -> None:
     if starts_ranks:
         share(run.data)
         del run  # its memory
-        start_ranks(__file__, arguments, job)
+        start_ranks(["-m", "reader.console_script", "finetune", *arguments], job)
     for line in run.describe():
         _say(line)
     for line in run.warnings() if is_first else ():

@@ -80,8 +80,8 @@ def processes_of_job() -> Processes:
     return Processes(here, here * machines, here * machine, master, here > 1 or bool(master))
 
 
-def start_ranks(script: str, arguments: Sequence[str], processes: Processes) -> NoReturn:
-    """Run a script in several processes, and end this process with their status.
+def start_ranks(command: Sequence[str], processes: Processes) -> NoReturn:
+    """Run Python with the arguments `command` in several processes, and end this process with their status.
 
     Raises InputError if LOG_DIR cannot be used, and InUseError if another job uses it.
     """
@@ -124,8 +124,7 @@ def start_ranks(script: str, arguments: Sequence[str], processes: Processes) -> 
         own |= {"PADDLE_LOCAL_RANK": str(i), "PADDLE_RANK_IN_NODE": str(i)}
         # There may be more ranks than GPUs if they compute on CPUs.
         own |= {"FLAGS_selected_gpus": str(i)} if has_gpus else {}
-        command = [sys.executable, "-u", script, *arguments]
-        ranks.append(start(first + i, command, environment | own, folder / f"workerlog.{i}"))
+        ranks.append(start(first + i, [sys.executable, "-u", *command], environment | own, folder / f"workerlog.{i}"))
     with ranks[0].log.open(encoding="utf-8", errors="replace") as shown:
         shown.seek(ranks[0].log_start)
         sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read())))
