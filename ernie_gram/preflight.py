@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def main() -> None:
     own, settings = build_parser().parse_known_args()
     if settings and not settings[0].startswith("-"):
         settings = ["--config", *settings]
-    config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION)
+    config, given = load_config(PretrainConfig, settings)
     ranks = own.nodes * own.gpus
     config.check_processes(ranks)
     run = None

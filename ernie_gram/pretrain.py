@@ -25,25 +25,19 @@ Pre-train a model. CONFIG is a YAML file of settings, such as conf/pretrain/smal
 `{0} --print_config` prints all settings with their meaning. --check checks everything, and does not train.
 
 {1}"""
-DESCRIPTION = (
-    "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
-    "are listed below, and --print_config prints them as a file."
-)
-CHECK_HELP = "check the configuration, the corpora and the output folder, print a summary, and exit"
 
 
 def main() -> None:
     """Run the command line."""
     arguments = sys.argv[1:]
-    if arguments[:1] in (["-h"], ["--help"]):
+    if {"-h", "--help"} & {*arguments}:
         print(USAGE.format(sys.argv[0], ENVIRONMENT))
         return
     if not arguments:
         raise InputError(f"CONFIG: must be given: a YAML file of settings (see {sys.argv[0]} --help)")
     if not arguments[0].startswith("-"):
         arguments = ["--config", *arguments]
-    program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
-    config, given = load_config(PretrainConfig, arguments, program, DESCRIPTION, flags)
+    config, given = load_config(PretrainConfig, arguments, "check")
     job, checks_only = processes_of_job(), "check" in given
     check_device(config.trainer.device, config.optimizer.precision, job.here)
     starts_ranks, is_first = job.is_launcher and not checks_only, job.rank == 0

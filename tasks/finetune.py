@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
     from tasks.training.network import Predictor
 
-PROGRAM = "ernie-gram finetune"
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
 Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml; or
@@ -44,20 +43,15 @@ are often changed: --optimizer.learning_rate, --optimizer.batch_size, --optimize
 
 {1}
   DATA         folder with the official files of the task, or the benchmark's folder above it (or --paths.data)"""
-DESCRIPTION = (
-    "Fine-tune a model on a task, from the official files to predictions and scores. Settings come from --config and "
-    "from the options after it; their defaults and meanings are listed below, and --print_config prints them as a file."
-)
-CHECK_HELP = "check the configuration, the data, the model and the output folder, print a summary, and exit"
 
 
 def main() -> None:
     """Run the command line."""
-    if sys.argv[1:2] in (["-h"], ["--help"]):
+    if {"-h", "--help"} & {*sys.argv[1:]}:
         print(USAGE.format(sys.argv[0], ENVIRONMENT))
         return
     arguments = settings(sys.argv[1:])
-    config, given = load_config(FinetuneConfig, arguments, PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
+    config, given = load_config(FinetuneConfig, arguments, "check")
     job = processes_of_job()
     check_device(config.trainer.device, config.optimizer.precision, job.here)
     starts_ranks, is_first = job.is_launcher and "check" not in given, job.rank == 0

@@ -27,52 +27,36 @@ from reader.system.untrusted_text import check_yaml, read_yaml
 Tree = dict[str, Any]
 Config = TypeVar("Config")
 
-CONFIG_HELP = "YAML file with settings; options on the command line override it"
-PRINT_HELP = "print the resolved configuration, every field explained, and exit"
 
-
-def load_config(
-    config_type: type[Config],
-    arguments: list[str],
-    program: str = "",
-    description: str = "",
-    flags: Mapping[str, str] | None = None,
-) -> tuple[Config, set[str]]:
+def load_config(config_type: type[Config], arguments: list[str], *flags: str) -> tuple[Config, set[str]]:
     """Parse `--config FILE`, dotted overrides such as `--data.batch_size 32`, and the program's own flags.
 
     Args:
         config_type: a dataclass whose fields have defaults; its sections are dataclasses too.
         arguments: the command line without the program's name.
-        program, description: for `--help`.
-        flags: name -> help text of each flag.
+        flags: their names.
     Returns:
         The configuration, and the names of all flags and the dotted keys of all settings that files or options give.
 
-    `--help` and `--print_config` print and exit. Raises InputError that names the file or the key, and for an unknown
-    key the most similar known one.
+    `--print_config` prints the configuration, every field explained, and exits. Raises InputError that names the file
+    or the key, and for an unknown key the most similar known one.
     """
-    first = OneLineParser(prog=program, add_help=False, allow_abbrev=False)
+    first = OneLineParser(add_help=False, allow_abbrev=False)
     first.add_argument("--config")
-    flags = {"print_config": PRINT_HELP, **(flags or {})}
+    flags = ("print_config", *flags)
     for flag in flags:
         first.add_argument(f"--{flag}", action="store_true")
     known, overrides = first.parse_known_args(arguments)
     options = [argument[2:].partition("=")[0] for argument in overrides if argument.startswith("--")]
     for key in options:
-        if key != "help":
-            _check_key(config_type, key, "command line")
+        _check_key(config_type, key, "command line")
     files: dict[str, Path] = {}
     if sum(argument.partition("=")[0] == "--config" for argument in arguments) > 1:
         raise InputError(
             f"--config: given twice; begin {known.config} with `base: FILE` to change the settings of a file"
         )
     tree = read_tree(config_type, settings_file(Path(known.config)), files) if known.config else {}
-    parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
-    parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
-    for flag, meaning in flags.items():
-        parser.add_argument(f"--{flag}", action="store_true", help=meaning)
-    parser.add_class_arguments(config_type)
-    config = _parse(config_type, parser, tree, overrides, files)
+    config = _parse(config_type, tree, overrides, files)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
@@ -84,27 +68,26 @@ def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Conf
     places = dict.fromkeys(flatten(tree), source)
     for key in places:
         _check_key(config_type, key, source)
-    return _parse(config_type, _parser(config_type), tree, [], places)  # type: ignore[arg-type]  # types are hashable
+    return _parse(config_type, tree, [], places)
 
 
 @cache
 def _parser(config_type: type) -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False)
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
     parser.add_class_arguments(config_type)
     return parser
 
 
-def _parse(
-    config_type: type[Config], parser: ArgumentParser, tree: Tree, overrides: list[str], places: Mapping[str, object]
-) -> Config:
+def _parse(config_type: type[Config], tree: Tree, overrides: list[str], places: Mapping[str, object]) -> Config:
     """Type-check settings with jsonargparse: first those of `tree`, then those of the command line.
 
-    `parser` has the settings already. `places` has the file of each key of `tree`, for errors.
+    `places` has the file of each key of `tree`, for errors.
     """
     flat = flatten(tree)
     for key, value in flat.items():
         check_yaml(as_argument(value), f"{places.get(key, 'command line')}: {key}")
     settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
+    parser = _parser(config_type)  # type: ignore[arg-type]  # types are hashable
     try:
         parsed = parser.parse_args(settings)
     except ArgumentError as error:
