@@ -6,6 +6,7 @@ The command checks its input; then it trains, or starts several processes, which
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
@@ -54,11 +55,9 @@ def main() -> None:
         if is_first:
             check(run)
         return
-    lock = run.claim_output() if is_first else None
-    with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+    lock = run.claim_output() if is_first else nullcontext()
+    with lock, heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
         train(run)
-    if lock:
-        lock.close()
 
 
 def train(run: Run) -> None:

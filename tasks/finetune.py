@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +64,13 @@ def main() -> None:
         share(run.data)
         del run  # its memory
         start_ranks(["-m", "reader.console_script", "finetune", *arguments], job)
-    for line in run.describe():
-        _say(line)
-    for line in run.warnings() if is_first else ():
-        print_warning(line)
+    if is_first:
+        write_or_drop(sys.stdout, "".join(f"{line}\n" for line in run.describe()))
+        for line in run.warnings():
+            print_warning(line)
     if "check" not in given:
-        with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+        lock = run.claim_output() if is_first else nullcontext()
+        with lock, heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
 
 
@@ -85,21 +87,12 @@ def settings(arguments: Sequence[str]) -> list[str]:
     return [*settings_of(task), "--paths.model", model, *more]
 
 
-def _say(line: str) -> None:
-    """Print a line, on rank 0."""
-    if RANK == 0:
-        write_or_drop(sys.stdout, f"{line}\n")
-
-
 def finetune(run: Finetuning) -> dict[str, Any]:
     """Train a checked run, predict with the chosen model, and write everything into the run's folder.
 
     Returns the content of result.json, on every rank.
     """
-    lock = run.lock() if RANK == 0 else None
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
-    if lock:
-        run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
     from tasks.training.network import Predictor, TaskNetwork, finetuning_job
@@ -120,8 +113,6 @@ def finetune(run: Finetuning) -> dict[str, Any]:
             run.write_description(result["null_threshold"])
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    if lock:
-        lock.close()
     return result
 
 
@@ -150,7 +141,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             path = write_predictions(run.output, split.name, predictions)
             headlines = headline(scores[split.name], run.metric, metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
-            _say(f"final step {step}  {split.name}: {shown}  ({path})")
+            write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")
             if warning := equal_predictions(run.kind, split, predictions):
                 print_warning(warning)
     return {
