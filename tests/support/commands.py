@@ -79,7 +79,12 @@ def python(*arguments: str, **more: Any) -> Done:
 
 def two_ranks(log: Path, *command: str) -> list[str]:
     """Return the arguments of Python that run a script, or else `ernie-gram pretrain`, in two processes."""
-    return ["-c", START_RANKS, "2", str(log), *(command or (*ERNIE_GRAM, "pretrain"))]
+    return ranks(2, log, *(command or (*ERNIE_GRAM, "pretrain")))
+
+
+def ranks(number: int, log: Path, *command: str) -> list[str]:
+    """Return the arguments of Python that run Python with the arguments `command` in some processes."""
+    return ["-c", START_RANKS, str(number), str(log), *command]
 
 
 def build(*arguments: str) -> None:
