@@ -55,20 +55,20 @@ def load_config(config_type: type[Config], arguments: list[str], *flags: str) ->
         raise InputError(
             f"--config: given twice; begin {known.config} with `base: FILE` to change the settings of a file"
         )
-    tree = read_tree(config_type, settings_file(Path(known.config)), files) if known.config else {}
-    config = _parse(config_type, tree, overrides, files)
+    values = read_values(config_type, settings_file(Path(known.config)), files) if known.config else {}
+    config = _parse(config_type, values, overrides, files)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
-    return config, {flag for flag in flags if getattr(known, flag)} | flatten(tree).keys() | set(options)
+    return config, {flag for flag in flags if getattr(known, flag)} | values.keys() | set(options)
 
 
 def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Config:
     """Return the configuration in nested dicts, for example those of a checkpoint; `source` names it in errors."""
-    places = dict.fromkeys(flatten(tree), source)
-    for key in places:
+    values = flatten(tree)
+    for key in values:
         _check_key(config_type, key, source)
-    return _parse(config_type, tree, [], places)
+    return _parse(config_type, values, [], dict.fromkeys(values, source))
 
 
 @cache
@@ -78,12 +78,11 @@ def _parser(config_type: type) -> ArgumentParser:
     return parser
 
 
-def _parse(config_type: type[Config], tree: Tree, overrides: list[str], places: Mapping[str, object]) -> Config:
-    """Type-check settings with jsonargparse: first those of `tree`, then those of the command line.
+def _parse(config_type: type[Config], flat: Tree, overrides: list[str], places: Mapping[str, object]) -> Config:
+    """Type-check settings with jsonargparse: first values by dotted key, then those of the command line.
 
-    `places` has the file of each key of `tree`, for errors.
+    `places` has the file of each key, for errors.
     """
-    flat = flatten(tree)
     for key, value in flat.items():
         check_yaml(as_argument(value), f"{places.get(key, 'command line')}: {key}")
     settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
@@ -133,49 +132,34 @@ def _expected(config_type: type, key: str) -> str:
     return " or ".join(words)
 
 
-def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
-    """Read a config file, merge it into its `base:`, and check all keys.
+def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
+    """Return the values of a config file and of its `base:` by dotted key; raises InputError for unknown keys.
 
-    Adds to `files` the file that sets each dotted key.
+    Adds to `files` the file that sets each key.
     """
     tree = read_yaml(path)
     base = tree.pop("base", None)
-    for name, value in tree.items():
-        if dataclasses.is_dataclass(_types(config_type).get(name)):
-            tree[name] = {} if value is None else value
-            if not isinstance(tree[name], dict):
-                found = as_argument(value)
-                raise InputError(f"{path}: {name}: expected a section (`key: value` lines), found {found}")
-        inner = tree[name] if isinstance(tree[name], dict) else {}
-        for key, part in ((name, tree[name]), *((f"{name}.{key}", part) for key, part in inner.items())):
-            if isinstance(part, dict) and key in all_keys(config_type):
-                raise InputError(f"{path}: {key}: expected {_expected(config_type, key)}, found a section")
-    own_keys = flatten(tree)
-    for key in own_keys:
-        _check_key(config_type, key, str(path))
+    own, inherited = flatten(tree), Tree()
+    for key, value in flatten(tree).items():
+        if not any(known.startswith(f"{key}.") for known in all_keys(config_type)):
+            _check_key(config_type, key, str(path))
+        elif own.pop(key) not in ({}, None):
+            raise InputError(f"{path}: {key}: expected a section (`key: value` lines), found {as_argument(value)}")
     if base is not None:
         base_path = path.parent / str(base)
         if "base" in read_yaml(base_path):
             raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
-        tree = merged(read_tree(config_type, base_path, files), tree)
-    files |= dict.fromkeys(own_keys, path)
-    return tree
-
-
-def merged(base: Tree, over: Tree) -> Tree:
-    """Return `base` updated with the values of `over`, section by section."""
-    result = dict(base)
-    for key, value in over.items():
-        old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return result
+        inherited = read_values(config_type, base_path, files)
+    files |= dict.fromkeys(own, path)
+    return inherited | own
 
 
 def flatten(tree: Tree, prefix: str = "") -> Tree:
     """Return {"a.b": 1} for {"a": {"b": 1}}."""
     flat: Tree = {}
     for key, value in tree.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        is_section = isinstance(value, dict) and value
+        flat |= flatten(value, f"{prefix}{key}.") if is_section else {f"{prefix}{key}": value}
     return flat
 
 

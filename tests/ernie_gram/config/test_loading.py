@@ -42,7 +42,7 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
     assert (config.data.batch_size, config.data.max_seq_len, config.seed) == (32, 100, 5)
     assert config.optimizer == PretrainConfig().optimizer
     # Numbers may have an exponent or underscores.
-    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
+    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}\nmodel:\ndata: {}")
     config = load("--config", path, "--optimizer.epsilon=1e-8")
     assert (config.optimizer.learning_rate, config.decay_steps, config.optimizer.epsilon) == (1e-3, 2_000_000, 1e-8)
     # What is given is known, also if it is the default.
@@ -64,7 +64,9 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("data: {batch_size: {}}", r"x\.yaml: data\.batch_size: "),
         ("model: {emb_size: wide}", r"x\.yaml: model\.emb_size: .* or null"),
         ("base: bad.yaml", r"bad\.yaml: data\.batch_size: .*'few'"),
-        ("model: tiny.yaml", r"x\.yaml: model: "),
+        ("data: {batch_size: {a: 1}}", r"x\.yaml: unknown key data\.batch_size\.a; did you mean data\.batch_size\?"),
+        ("model: tiny.yaml", r"x\.yaml: model: expected a section \(`key: value` lines\), found tiny\.yaml"),
+        ("model: 0", r"x\.yaml: model: expected a section"),
         ("data: {batch_size: 8, batch_size: 8}", r"x\.yaml: line 1: batch_size is given twice"),
         ("optimizer: {precision: half}", r"optimizer\.precision: .*'half'"),
         ("base: nowhere.yaml", r"nowhere\.yaml: "),
