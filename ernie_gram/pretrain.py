@@ -17,6 +17,7 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader.commands import run_command
 from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, print_warning, write_or_drop
 
@@ -82,3 +83,8 @@ def check(run: Run) -> None:
         from ernie_gram.pretraining.job import describe_start
 
         print("\n".join(describe_start(run)))
+
+
+# As `paddle.distributed.launch ernie_gram/pretrain.py` starts it.
+if __name__ == "__main__":
+    run_command("ernie_gram.pretrain")

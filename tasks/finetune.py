@@ -21,6 +21,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader.commands import run_command
 from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
 from tasks.metrics.catalog import METRICS
@@ -184,3 +185,8 @@ def constant_scores(run: Finetuning) -> dict[str, Any]:
         answers = [answer] * len(split.examples)
         scores[split.name] = kind.evaluate(kind.predictions(split.examples, answers, [{} for _ in answers]))
     return {"constant": {"answer": answer, "scores": scores}}
+
+
+# As `paddle.distributed.launch tasks/finetune.py` starts it.
+if __name__ == "__main__":
+    run_command("tasks.finetune")
