@@ -8,11 +8,6 @@ answered in order, and the exit status is then 2.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.fill_mask")
-
 import json
 import sys
 from dataclasses import asdict

@@ -10,11 +10,6 @@ status is then 2.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.infer")
-
 import argparse
 import json
 import sys

@@ -1,21 +1,16 @@
-"""Predict what a pre-training run needs, and check its input, before it starts on a cluster:
+"""Predict the memory, time, exchanged bytes and disk space of a pre-training run, and check its settings and corpora:
 
     ernie-gram preflight CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
         --peak_tflops 125 --utilisation 0.4 --bandwidth 10GB
 
-Nothing is written.
+CONFIG is a YAML file of settings, such as conf/pretrain/small_en.yaml. Other options are settings of the run, as for
+`ernie-gram pretrain`. Nothing is written.
 """
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.preflight")
-
 import argparse
 import shutil
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -30,12 +25,6 @@ from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import nearest_folder
-
-DESCRIPTION = (
-    "CONFIG, or --config CONFIG: a YAML file of settings, such as conf/pretrain/small_en.yaml. "
-    "Predict memory, time, exchanged bytes and disk space of a pre-training run, and check its settings and corpora. "
-    "Other options are settings of the run, as for `ernie-gram pretrain`."
-)
 
 
 def parse_number(text: str, most: float = 1e6) -> float:
@@ -65,7 +54,8 @@ def build_parser() -> OneLineParser:
     """Return the parser of the command's own options."""
     # CONFIG is not an argument of the parser, which would also match the values of settings.
     usage = "%(prog)s CONFIG [options] [--section.key VALUE ...]"
-    parser = OneLineParser(usage=usage, description=DESCRIPTION, allow_abbrev=False)
+    form = argparse.RawDescriptionHelpFormatter
+    parser = OneLineParser(usage=usage, description=__doc__, formatter_class=form, allow_abbrev=False)
     add = parser.add_argument
     add("--nodes", type=parse_positive, default=1, metavar="N", help="number of machines (1)")
     add("--gpus", type=parse_positive, default=1, metavar="G", help="processes per machine, one per GPU (1)")
@@ -86,7 +76,7 @@ def main() -> None:
     own, settings = build_parser().parse_known_args()
     if settings and not settings[0].startswith("-"):
         settings = ["--config", *settings]
-    config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION)
+    config, given = load_config(PretrainConfig, settings)
     ranks = own.nodes * own.gpus
     config.check_processes(ranks)
     run = None

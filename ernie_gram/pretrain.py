@@ -5,12 +5,8 @@ The command checks its input; then it trains, or starts several processes, which
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.pretrain")
-
 import sys
+from contextlib import nullcontext
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
@@ -21,6 +17,7 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader.commands import run_command
 from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, print_warning, write_or_drop
 
@@ -30,25 +27,19 @@ Pre-train a model. CONFIG is a YAML file of settings, such as conf/pretrain/smal
 `{0} --print_config` prints all settings with their meaning. --check checks everything, and does not train.
 
 {1}"""
-DESCRIPTION = (
-    "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
-    "are listed below, and --print_config prints them as a file."
-)
-CHECK_HELP = "check the configuration, the corpora and the output folder, print a summary, and exit"
 
 
 def main() -> None:
     """Run the command line."""
     arguments = sys.argv[1:]
-    if arguments[:1] in (["-h"], ["--help"]):
+    if {"-h", "--help"} & {*arguments}:
         print(USAGE.format(sys.argv[0], ENVIRONMENT))
         return
     if not arguments:
         raise InputError(f"CONFIG: must be given: a YAML file of settings (see {sys.argv[0]} --help)")
     if not arguments[0].startswith("-"):
         arguments = ["--config", *arguments]
-    program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
-    config, given = load_config(PretrainConfig, arguments, program, DESCRIPTION, flags)
+    config, given = load_config(PretrainConfig, arguments, "check")
     job, checks_only = processes_of_job(), "check" in given
     check_device(config.trainer.device, config.optimizer.precision, job.here)
     starts_ranks, is_first = job.is_launcher and not checks_only, job.rank == 0
@@ -56,7 +47,7 @@ def main() -> None:
     check_output(run.output, is_first)
     if starts_ranks:
         del run  # its memory
-        start_ranks(__file__, arguments, job)
+        start_ranks(["-m", "reader.console_script", "pretrain", *arguments], job)
     if is_first:
         write_or_drop(sys.stdout, f"{run.describe()}\n")
         for line in run.warnings():
@@ -65,11 +56,9 @@ def main() -> None:
         if is_first:
             check(run)
         return
-    lock = run.claim_output() if is_first else None
-    with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+    lock = run.claim_output() if is_first else nullcontext()
+    with lock, heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
         train(run)
-    if lock:
-        lock.close()
 
 
 def train(run: Run) -> None:
@@ -94,3 +83,8 @@ def check(run: Run) -> None:
         from ernie_gram.pretraining.job import describe_start
 
         print("\n".join(describe_start(run)))
+
+
+# As `paddle.distributed.launch ernie_gram/pretrain.py` starts it.
+if __name__ == "__main__":
+    run_command("ernie_gram.pretrain")

@@ -6,11 +6,6 @@ no network, and opens from a file.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.report")
-
 import argparse
 from pathlib import Path
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,18 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Return a name of this package's Python interface, which is imported when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+def imported_late(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package: a name of its Python interface is imported when it is first used.
+
+    `homes` has the module of each name.
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return find
+
+
+__getattr__ = imported_late(__name__, _HOMES)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("reader.build")
-
 import argparse
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Start a command such as `python -m reader.build`. An interrupt during its imports ends it with a one-line error."""
+"""Start a command. An interrupt during its imports ends it with a one-line error."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ INTERRUPTED = 128 + signal.SIGINT
 
 def run_command(name: str, program: str = "") -> NoReturn:
     """Import the module of a command, call its `main` as `one_line_errors` does, and end this process.
-
-    A command's module calls this before its own imports, which take seconds, if it is run as `__main__`.
 
     Args:
         name: of the module.

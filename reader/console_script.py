@@ -54,20 +54,17 @@ MEMORY = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_thres
 def main() -> None:
     """Run the command that the first argument names; `sys.argv` has the arguments."""
     with interrupts_end_at_once():
+        # Imported late: an interrupt ends this too with one line.
+        from reader.errors import similar, write_or_drop
+
         name = sys.argv[1] if len(sys.argv) > 1 else "--help"
         if name in ("-h", "--help"):
-            # Imported late, because commands start without it.
-            from reader.errors import write_or_drop
-
             write_or_drop(sys.stdout, f"{usage()}\n")
             return
         if name == "--version":
             print(f"{PROGRAM} {__version__}")
             return
         if name not in MODULES:
-            # Imported late, because only this error needs it.
-            from reader.errors import similar
-
             cure = f"; use {OLD_NAMES[name]} --to" if name in OLD_NAMES else similar(name, MODULES)
             sys.stderr.write(f"error: no command {name}{cure} (see {PROGRAM} --help)\n")
             sys.exit(2)

@@ -7,11 +7,6 @@ installed modules. Counts of words cannot solve the task.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("reader.demo_text")
-
 import ast
 import random
 import re

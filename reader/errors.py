@@ -77,7 +77,7 @@ def one_line_errors(main: Callable[[], None]) -> None:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    _print_line(f"error: {message}")
+    print_line(f"error: {message}")
 
 
 def last_error_in(printed: str) -> str:
@@ -90,15 +90,16 @@ def last_error_in(printed: str) -> str:
 
 def print_note(message: str) -> None:
     """Print what the user should know although nothing failed, as one line on standard error."""
-    _print_line(f"note: {message}")
+    print_line(f"note: {message}")
 
 
 def print_warning(message: str) -> None:
     """Print a problem that does not stop the command, as one line on standard error."""
-    _print_line(f"warning: {message}")
+    print_line(f"warning: {message}")
 
 
-def _print_line(message: str) -> None:
+def print_line(message: str) -> None:
+    """Print one line on standard error."""
     # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
     write_or_drop(sys.stderr, f"{_one_line(message)}\n")
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from reader import imported_late
 
 if TYPE_CHECKING:
     from tasks.api import FineTuned as FineTuned
 
-
-def __getattr__(name: str) -> Any:
-    """Return a name of this package's Python interface, which is imported when it is first used."""
-    if name != "FineTuned":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("tasks.api").FineTuned
+__getattr__ = imported_late(__name__, {"FineTuned": "tasks.api"})

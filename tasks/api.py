@@ -107,7 +107,7 @@ class FineTuned:
         Raises InputError with the error of the command.
         """
         paths = {key: path for key, path in (("paths.data", data), ("paths.output", output)) if path}
-        given = (f"--{key}={as_argument(value)}" for key, value in {**paths, **flatten(settings)}.items())
+        given = (f"--{key}={as_argument(each)}" for key, each in {**paths, **flatten(settings)}.items() if each != {})
         options = [*settings_of(str(task)), *given]
         try:
             config = load_config(FinetuneConfig, options)[0]

@@ -8,11 +8,6 @@ stop the others: all errors are printed at the end.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.check_files")
-
 from reader.errors import InputError, OneLineParser, print_error
 from tasks.files.official import (
     add_bad_row_option,

@@ -11,11 +11,6 @@ the format cannot hold all of the model, the command fails with the reason; --ac
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.convert")
-
 import argparse
 from dataclasses import replace
 from functools import partial

@@ -5,15 +5,11 @@ The command checks its input; then it trains, or starts several processes, which
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.finetune")
-
 import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +21,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader.commands import run_command
 from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
 from tasks.metrics.catalog import METRICS
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
     from tasks.training.network import Predictor
 
-PROGRAM = "ernie-gram finetune"
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
 Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml; or
@@ -49,20 +45,15 @@ are often changed: --optimizer.learning_rate, --optimizer.batch_size, --optimize
 
 {1}
   DATA         folder with the official files of the task, or the benchmark's folder above it (or --paths.data)"""
-DESCRIPTION = (
-    "Fine-tune a model on a task, from the official files to predictions and scores. Settings come from --config and "
-    "from the options after it; their defaults and meanings are listed below, and --print_config prints them as a file."
-)
-CHECK_HELP = "check the configuration, the data, the model and the output folder, print a summary, and exit"
 
 
 def main() -> None:
     """Run the command line."""
-    if sys.argv[1:2] in (["-h"], ["--help"]):
+    if {"-h", "--help"} & {*sys.argv[1:]}:
         print(USAGE.format(sys.argv[0], ENVIRONMENT))
         return
     arguments = settings(sys.argv[1:])
-    config, given = load_config(FinetuneConfig, arguments, PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
+    config, given = load_config(FinetuneConfig, arguments, "check")
     job = processes_of_job()
     check_device(config.trainer.device, config.optimizer.precision, job.here)
     starts_ranks, is_first = job.is_launcher and "check" not in given, job.rank == 0
@@ -73,13 +64,14 @@ def main() -> None:
     if starts_ranks:
         share(run.data)
         del run  # its memory
-        start_ranks(__file__, arguments, job)
-    for line in run.describe():
-        _say(line)
-    for line in run.warnings() if is_first else ():
-        print_warning(line)
+        start_ranks(["-m", "reader.console_script", "finetune", *arguments], job)
+    if is_first:
+        write_or_drop(sys.stdout, "".join(f"{line}\n" for line in run.describe()))
+        for line in run.warnings():
+            print_warning(line)
     if "check" not in given:
-        with heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+        lock = run.claim_output() if is_first else nullcontext()
+        with lock, heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
 
 
@@ -96,21 +88,12 @@ def settings(arguments: Sequence[str]) -> list[str]:
     return [*settings_of(task), "--paths.model", model, *more]
 
 
-def _say(line: str) -> None:
-    """Print a line, on rank 0."""
-    if RANK == 0:
-        write_or_drop(sys.stdout, f"{line}\n")
-
-
 def finetune(run: Finetuning) -> dict[str, Any]:
     """Train a checked run, predict with the chosen model, and write everything into the run's folder.
 
     Returns the content of result.json, on every rank.
     """
-    lock = run.lock() if RANK == 0 else None
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
-    if lock:
-        run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
     from tasks.training.network import Predictor, TaskNetwork, finetuning_job
@@ -131,8 +114,6 @@ def finetune(run: Finetuning) -> dict[str, Any]:
             run.write_description(result["null_threshold"])
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    if lock:
-        lock.close()
     return result
 
 
@@ -161,7 +142,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             path = write_predictions(run.output, split.name, predictions)
             headlines = headline(scores[split.name], run.metric, metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
-            _say(f"final step {step}  {split.name}: {shown}  ({path})")
+            write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")
             if warning := equal_predictions(run.kind, split, predictions):
                 print_warning(warning)
     return {
@@ -204,3 +185,8 @@ def constant_scores(run: Finetuning) -> dict[str, Any]:
         answers = [answer] * len(split.examples)
         scores[split.name] = kind.evaluate(kind.predictions(split.examples, answers, [{} for _ in answers]))
     return {"constant": {"answer": answer, "scores": scores}}
+
+
+# As `paddle.distributed.launch tasks/finetune.py` starts it.
+if __name__ == "__main__":
+    run_command("tasks.finetune")

@@ -6,11 +6,6 @@ read, and `+` joins files that are read together.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.list")
-
 from textwrap import TextWrapper
 
 from reader.errors import OneLineParser

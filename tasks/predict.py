@@ -7,11 +7,6 @@ cut -f 2,3 table.tsv | ernie-gram predict output/mrpc --input /dev/stdin --layou
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.predict")
-
 import argparse
 import json
 import sys
@@ -150,7 +145,7 @@ def main() -> None:
     console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:
         here = arguments.processes
-        start_ranks(__file__, sys.argv[1:], Processes(here, here, 0))
+        start_ranks(["-m", "reader.console_script", "predict", *sys.argv[1:]], Processes(here, here, 0))
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)

@@ -8,11 +8,6 @@ of the task's official files.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.score")
-
 import argparse
 import json
 from dataclasses import replace

@@ -13,11 +13,6 @@ the same command resumes; a run in results.jsonl is not repeated, even if its fo
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.sweep")
-
 import argparse
 import sys
 from pathlib import Path

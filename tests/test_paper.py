@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.config.loading import flatten, load_config, read_tree
+from ernie_gram.config.loading import flatten, load_config, read_values
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.build_options import parse_orders
 from reader.system.untrusted_text import read_yaml
@@ -130,8 +130,8 @@ def test_the_lexicon_has_the_papers_size_by_default() -> None:
 
 
 def finetuning(task: str) -> dict[str, Any]:
-    tree = read_tree(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {})
-    return flatten(asdict(FinetuneConfig())) | flatten(tree)
+    values = read_values(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {})
+    return flatten(asdict(FinetuneConfig())) | values
 
 
 @pytest.mark.parametrize("task", [*FINETUNING, *CHINESE])

@@ -27,84 +27,66 @@ from reader.system.untrusted_text import check_yaml, read_yaml
 Tree = dict[str, Any]
 Config = TypeVar("Config")
 
-CONFIG_HELP = "YAML file with settings; options on the command line override it"
-PRINT_HELP = "print the resolved configuration, every field explained, and exit"
 
-
-def load_config(
-    config_type: type[Config],
-    arguments: list[str],
-    program: str = "",
-    description: str = "",
-    flags: Mapping[str, str] | None = None,
-) -> tuple[Config, set[str]]:
+def load_config(config_type: type[Config], arguments: list[str], *flags: str) -> tuple[Config, set[str]]:
     """Parse `--config FILE`, dotted overrides such as `--data.batch_size 32`, and the program's own flags.
 
     Args:
         config_type: a dataclass whose fields have defaults; its sections are dataclasses too.
         arguments: the command line without the program's name.
-        program, description: for `--help`.
-        flags: name -> help text of each flag.
+        flags: their names.
     Returns:
         The configuration, and the names of all flags and the dotted keys of all settings that files or options give.
 
-    `--help` and `--print_config` print and exit. Raises InputError that names the file or the key, and for an unknown
-    key the most similar known one.
+    `--print_config` prints the configuration, every field explained, and exits. Raises InputError that names the file
+    or the key, and for an unknown key the most similar known one.
     """
-    first = OneLineParser(prog=program, add_help=False, allow_abbrev=False)
+    first = OneLineParser(add_help=False, allow_abbrev=False)
     first.add_argument("--config")
-    flags = {"print_config": PRINT_HELP, **(flags or {})}
+    flags = ("print_config", *flags)
     for flag in flags:
         first.add_argument(f"--{flag}", action="store_true")
     known, overrides = first.parse_known_args(arguments)
     options = [argument[2:].partition("=")[0] for argument in overrides if argument.startswith("--")]
     for key in options:
-        if key != "help":
-            _check_key(config_type, key, "command line")
+        _check_key(config_type, key, "command line")
     files: dict[str, Path] = {}
     if sum(argument.partition("=")[0] == "--config" for argument in arguments) > 1:
         raise InputError(
             f"--config: given twice; begin {known.config} with `base: FILE` to change the settings of a file"
         )
-    tree = read_tree(config_type, settings_file(Path(known.config)), files) if known.config else {}
-    parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
-    parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
-    for flag, meaning in flags.items():
-        parser.add_argument(f"--{flag}", action="store_true", help=meaning)
-    parser.add_class_arguments(config_type)
-    config = _parse(config_type, parser, tree, overrides, files)
+    values = read_values(config_type, settings_file(Path(known.config)), files) if known.config else {}
+    config = _parse(config_type, values, overrides, files)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
-    return config, {flag for flag in flags if getattr(known, flag)} | flatten(tree).keys() | set(options)
+    return config, {flag for flag in flags if getattr(known, flag)} | values.keys() | set(options)
 
 
 def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Config:
     """Return the configuration in nested dicts, for example those of a checkpoint; `source` names it in errors."""
-    places = dict.fromkeys(flatten(tree), source)
-    for key in places:
+    values = flatten(tree)
+    for key in values:
         _check_key(config_type, key, source)
-    return _parse(config_type, _parser(config_type), tree, [], places)  # type: ignore[arg-type]  # types are hashable
+    return _parse(config_type, values, [], dict.fromkeys(values, source))
 
 
 @cache
 def _parser(config_type: type) -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False)
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
     parser.add_class_arguments(config_type)
     return parser
 
 
-def _parse(
-    config_type: type[Config], parser: ArgumentParser, tree: Tree, overrides: list[str], places: Mapping[str, object]
-) -> Config:
-    """Type-check settings with jsonargparse: first those of `tree`, then those of the command line.
+def _parse(config_type: type[Config], flat: Tree, overrides: list[str], places: Mapping[str, object]) -> Config:
+    """Type-check settings with jsonargparse: first values by dotted key, then those of the command line.
 
-    `parser` has the settings already. `places` has the file of each key of `tree`, for errors.
+    `places` has the file of each key, for errors.
     """
-    flat = flatten(tree)
     for key, value in flat.items():
         check_yaml(as_argument(value), f"{places.get(key, 'command line')}: {key}")
     settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
+    parser = _parser(config_type)  # type: ignore[arg-type]  # types are hashable
     try:
         parsed = parser.parse_args(settings)
     except ArgumentError as error:
@@ -150,49 +132,34 @@ def _expected(config_type: type, key: str) -> str:
     return " or ".join(words)
 
 
-def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
-    """Read a config file, merge it into its `base:`, and check all keys.
+def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
+    """Return the values of a config file and of its `base:` by dotted key; raises InputError for unknown keys.
 
-    Adds to `files` the file that sets each dotted key.
+    Adds to `files` the file that sets each key.
     """
     tree = read_yaml(path)
     base = tree.pop("base", None)
-    for name, value in tree.items():
-        if dataclasses.is_dataclass(_types(config_type).get(name)):
-            tree[name] = {} if value is None else value
-            if not isinstance(tree[name], dict):
-                found = as_argument(value)
-                raise InputError(f"{path}: {name}: expected a section (`key: value` lines), found {found}")
-        inner = tree[name] if isinstance(tree[name], dict) else {}
-        for key, part in ((name, tree[name]), *((f"{name}.{key}", part) for key, part in inner.items())):
-            if isinstance(part, dict) and key in all_keys(config_type):
-                raise InputError(f"{path}: {key}: expected {_expected(config_type, key)}, found a section")
-    own_keys = flatten(tree)
-    for key in own_keys:
-        _check_key(config_type, key, str(path))
+    own, inherited = flatten(tree), Tree()
+    for key, value in flatten(tree).items():
+        if not any(known.startswith(f"{key}.") for known in all_keys(config_type)):
+            _check_key(config_type, key, str(path))
+        elif own.pop(key) not in ({}, None):
+            raise InputError(f"{path}: {key}: expected a section (`key: value` lines), found {as_argument(value)}")
     if base is not None:
         base_path = path.parent / str(base)
         if "base" in read_yaml(base_path):
             raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
-        tree = merged(read_tree(config_type, base_path, files), tree)
-    files |= dict.fromkeys(own_keys, path)
-    return tree
-
-
-def merged(base: Tree, over: Tree) -> Tree:
-    """Return `base` updated with the values of `over`, section by section."""
-    result = dict(base)
-    for key, value in over.items():
-        old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return result
+        inherited = read_values(config_type, base_path, files)
+    files |= dict.fromkeys(own, path)
+    return inherited | own
 
 
 def flatten(tree: Tree, prefix: str = "") -> Tree:
     """Return {"a.b": 1} for {"a": {"b": 1}}."""
     flat: Tree = {}
     for key, value in tree.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        is_section = isinstance(value, dict) and value
+        flat |= flatten(value, f"{prefix}{key}.") if is_section else {f"{prefix}{key}": value}
     return flat
 
 

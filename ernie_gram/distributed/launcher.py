@@ -11,11 +11,9 @@ import errno
 import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,11 +23,12 @@ from typing import NoReturn
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import is_gpu_package, visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
-from ernie_gram.distributed.watch import start, watch
+from ernie_gram.distributed.watch import Rank, start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
 from ernie_gram.run.heartbeat import FOLDER
-from ernie_gram.run.termination import REPEAT_SECONDS
+from ernie_gram.run.termination import noted_signals
 from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
+from reader.system.atomic_files import check_parent, check_writable
 from reader.system.lock_files import lock_file
 
 ENVIRONMENT = """Environment variables:
@@ -80,19 +79,14 @@ def processes_of_job() -> Processes:
     return Processes(here, here * machines, here * machine, master, here > 1 or bool(master))
 
 
-def start_ranks(script: str, arguments: Sequence[str], processes: Processes) -> NoReturn:
-    """Run a script in several processes, and end this process with their status.
+def start_ranks(command: Sequence[str], processes: Processes) -> NoReturn:
+    """Run Python with the arguments `command` in several processes, and end this process with their status.
 
     Raises InputError if LOG_DIR cannot be used, and InUseError if another job uses it.
     """
     folder = _log_folder(processes)
-    # Two jobs would mix up their outputs and heartbeats. The lock is held until this process ends. Some network storage
-    # has no locks.
-    with suppress(OSError):
-        try:
-            _lock = lock_file(folder / LAUNCHER_LOCK, f"LOG_DIR: {folder} is in use")
-        except InUseError as error:
-            raise InUseError(f"{error}; set LOG_DIR to another folder") from error
+    # Two jobs would mix up their outputs and heartbeats. The lock is held until this process ends.
+    _lock = lock_file(folder / LAUNCHER_LOCK, f"LOG_DIR: choose another folder, {folder} is in use")
     here, size, first = processes.here, processes.size, processes.rank
     if master := processes.master:
         write_or_drop(sys.stdout, f"ranks    {here} of {size}, from rank {first}; all meet at {master}\n")
@@ -107,28 +101,18 @@ def start_ranks(script: str, arguments: Sequence[str], processes: Processes) -> 
         "PADDLE_TRAINER_ENDPOINTS": ",".join(names),
         "PADDLE_LOCAL_SIZE": str(here),
     }
-    signals, last = list[int](), 0.0
-
-    def note(number: int, _: object) -> None:
-        """Note a signal for `watch`; see REPEAT_SECONDS."""
-        nonlocal last
-        if not signals or time.monotonic() - last > REPEAT_SECONDS:
-            signals.append(number)
-            last = time.monotonic()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, note)
-    ranks = []
-    for i in range(here):
-        own = {"PADDLE_TRAINER_ID": str(first + i), "PADDLE_CURRENT_ENDPOINT": names[first + i]}
-        own |= {"PADDLE_LOCAL_RANK": str(i), "PADDLE_RANK_IN_NODE": str(i)}
-        # There may be more ranks than GPUs if they compute on CPUs.
-        own |= {"FLAGS_selected_gpus": str(i)} if has_gpus else {}
-        command = [sys.executable, "-u", script, *arguments]
-        ranks.append(start(first + i, command, environment | own, folder / f"workerlog.{i}"))
-    with ranks[0].log.open(encoding="utf-8", errors="replace") as shown:
-        shown.seek(ranks[0].log_start)
-        sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read())))
+    ranks: list[Rank] = []
+    with noted_signals() as signals:
+        for i in range(here):
+            own = {"PADDLE_TRAINER_ID": str(first + i), "PADDLE_CURRENT_ENDPOINT": names[first + i]}
+            own |= {"PADDLE_LOCAL_RANK": str(i), "PADDLE_RANK_IN_NODE": str(i)}
+            # There may be more ranks than GPUs if they compute on CPUs.
+            own |= {"FLAGS_selected_gpus": str(i)} if has_gpus else {}
+            log = folder / f"workerlog.{i}"
+            ranks.append(start(first + i, [sys.executable, "-u", *command], environment | own, log))
+        with ranks[0].log.open(encoding="utf-8", errors="replace") as shown:
+            shown.seek(ranks[0].log_start)
+            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read())))
 
 
 def _launch_arguments() -> argparse.Namespace:
@@ -222,15 +206,11 @@ def _check_port(port: int) -> None:
 
 def _log_folder(processes: Processes) -> Path:
     """Return the folder for the output of each process; LOG_DIR is created."""
-    text = os.environ.get("LOG_DIR") or "log"
-    folder = Path(text)
+    folder = Path(os.environ.get("LOG_DIR") or "log")
     # The machines share storage, and each numbers its logs from 0.
     own = folder / f"machine_{processes.rank // processes.here}" if processes.size > processes.here else folder
-    with suppress(OSError):
-        # As for other outputs, only a relative path may create more than its last level. Another machine may create
-        # it at the same time.
-        folder.mkdir(parents=not folder.is_absolute() and ".." not in text, exist_ok=True)
-        own.mkdir(exist_ok=True)
-    message = f"cannot write to the folder {text}, or it cannot be created"
-    require(own.is_dir() and os.access(own, os.W_OK), "LOG_DIR", message)
+    with located("LOG_DIR"):
+        check_parent(folder)
+        check_writable(own)
+    own.mkdir(parents=True, exist_ok=True)  # another machine may create it at the same time
     return own

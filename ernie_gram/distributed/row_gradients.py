@@ -50,6 +50,7 @@ class Lookups:
     def of(cls, gradient: paddle.Tensor) -> Lookups:
         """Return the lookups of the gradient of a table, and remove the operation that computes it."""
         operation = gradient.get_defining_op()
+        assert operation.name() == "pd_op.embedding_grad", "a table that is not only looked up"
         rows, table, gradients = operation.operands_source()
         operation.erase()
         return cls(list(table.shape), rows.flatten(), gradients.reshape([-1, table.shape[1]]))
@@ -122,7 +123,7 @@ def take_lookups(
             gradient: an exchange of its own costs more than it saves, and on one process they take little time anyway.
     """
     return [
-        (each, _taken(each, gradient))
+        (each, Lookups.of(gradient))
         if each.name in sparse and is_summed_by_row(prod(each.shape))
         else (each, _with_lookups_by_row(gradient))
         for each, gradient in pairs
@@ -149,13 +150,6 @@ def _with_lookups_by_row(gradient: paddle.Tensor) -> paddle.Tensor:
     for lookup in map(Lookups.of, lookups):
         total = add_rows_(total, lookup.rows, lookup.gradients)
     return total
-
-
-def _taken(parameter: paddle.Tensor, gradient: paddle.Tensor) -> Lookups:
-    """Return a gradient as `Lookups`; see `Lookups.of`."""
-    is_looked_up = gradient.get_defining_op().name() == "pd_op.embedding_grad"
-    assert is_looked_up, f"{parameter.name} is not only looked up"
-    return Lookups.of(gradient)
 
 
 def sum_gradients(

@@ -8,11 +8,6 @@ Letters: C classes (units), M masked units.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.pretraining.count_baselines")
-
 from dataclasses import dataclass
 from pathlib import Path
 

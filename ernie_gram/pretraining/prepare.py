@@ -16,7 +16,7 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, found_checkpoints, lock_run, resume_checkpoint
+from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
@@ -157,9 +157,8 @@ def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, give
     train, held_out = feeders(config, corpus)
     identity = config.identity(corpus.info, start.digest if start else None)
     output = Path(paths.output)
-    found = found_checkpoints(output, is_first)
     defaults = flatten(asdict(PretrainConfig()))
-    resume_from = resume_checkpoint(output, identity, is_first, defaults)
+    found, resume_from = resume_checkpoint(output, identity, is_first, defaults)
     if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
         is_same = is_same_corpus(CorpusInfo.read(recorded), held_out.corpus.info)
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")

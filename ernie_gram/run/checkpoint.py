@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
-from reader.system.untrusted_text import FILE_NAME, json_value, limited_text
+from reader.system.untrusted_text import FILE_NAME, json_value, limited_text, record_of
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 FILES = (MODEL, OPTIMIZER, STATE)
@@ -202,13 +202,10 @@ def load_state(path: Path) -> State:
     Raises InputError if it has other keys or types: checksums show damage, but not who wrote the files.
     """
     try:
-        state = State(**json_value(limited_text(path / STATE)))
-    except (ValueError, TypeError) as error:
+        found = json_value(limited_text(path / STATE))
+    except ValueError as error:
         raise InputError(f"{path / STATE}: damaged: {error}") from error
-    for key, kind in (("step", int), ("consumed", int), ("identity", dict), ("config", dict)):
-        if not isinstance(getattr(state, key), kind):
-            raise InputError(f"{path / STATE}: damaged: {key} is not {'a number' if kind is int else 'an object'}")
-    return state
+    return record_of(State, found, str(path / STATE))
 
 
 def load_model(path: Path) -> Arrays:

@@ -9,7 +9,8 @@ from typing import IO, Any
 from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
 from reader.errors import InputError, InUseError, print_warning
-from reader.system.lock_files import check_unlocked, lock_folder
+from reader.system.atomic_files import make_folder
+from reader.system.lock_files import LOCK_FILE, check_unlocked, lock_file
 from reader.system.output_files import check_output_folder
 
 Identity = dict[str, Any]
@@ -33,15 +34,17 @@ def check_output(output: Path, is_first: bool = True, option: str = "paths.outpu
 
 
 def lock_output(output: Path, option: str = "paths.output") -> IO[bytes]:
-    """Lock the folder of a run, or of several runs, for this process until the returned file is closed.
+    """Lock the folder of a run, or of several runs, for this process until the returned file is closed; create it.
 
     Raises InUseError if another process holds the lock: two runs in one folder would remove each other's checkpoints.
+    Raises InputError if a folder above it is missing, see `check_parent` in atomic_files.py.
     """
-    return lock_folder(output, f"{option}: {output} is in use")
+    make_folder(output)
+    return lock_file(output / LOCK_FILE, f"{option}: {output} is in use")
 
 
 def lock_run(output: Path, found: list[Path]) -> IO[bytes]:
-    """Lock the folder of a run that has chosen its checkpoint among those that `found_checkpoints` has returned.
+    """Lock the folder of a run that has chosen its checkpoint among those that `resume_checkpoint` has found.
 
     Raises InUseError as `lock_output` does, and if the checkpoints have changed: the run would remove those that
     another process has written since then.
@@ -53,26 +56,16 @@ def lock_run(output: Path, found: list[Path]) -> IO[bytes]:
     return lock
 
 
-def found_checkpoints(output: Path, is_first: bool = True) -> list[Path]:
-    """Return the checkpoints in a run's folder, oldest first; to be called before `resume_checkpoint`.
-
-    Rank 0 also gives a checkpoint its name back that a killed process was replacing. Raises InUseError if another
-    process has locked the folder, which may be replacing one just now.
-    """
-    if is_first:
-        check_unlocked(output, f"paths.output: {output} is in use")
-        checkpoint.restore_replaced(output)
-    return checkpoint.checkpoints(output)
-
-
 def resume_checkpoint(
     output: Path, identity: Identity, is_first: bool = True, defaults: Identity | None = None
-) -> Path | None:
-    """Return the verified checkpoint from which training continues, or None if it starts from step 0.
+) -> tuple[list[Path], Path | None]:
+    """Return the checkpoints in a run's folder, oldest first, and the one from which training continues.
 
-    That is the newest one, or, with a warning on standard error, the newest of those that are not damaged.
-    Checkpoints are large, so each file is read at most once, and only by rank 0. The other ranks verify the state, and
-    take the checkpoint that rank 0 has chosen before they load anything (see Trainer).
+    That is the newest one, or, with a warning on standard error, the newest of those that are not damaged; None if
+    training starts from step 0. Checkpoints are large, so each file is read at most once, and only by rank 0. The other
+    ranks verify the state, and take the checkpoint that rank 0 has chosen before they load anything (see Trainer).
+
+    Rank 0 also gives a checkpoint its name back that a killed process was replacing.
 
     Args:
         output: the run's folder.
@@ -80,9 +73,14 @@ def resume_checkpoint(
         is_first: whether this is rank 0.
         defaults: of the settings; an earlier version may lack new ones in its identity.
 
-    Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity.
+    Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity, and
+    InUseError if another process has locked the folder, which may be replacing one just now.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
+    if is_first:
+        check_unlocked(output, f"paths.output: {output} is in use")
+        checkpoint.restore_replaced(output)
+    found = checkpoint.checkpoints(output)
     chosen, damaged = checkpoint.newest_and_damage(output, checkpoint.FILES if is_first else (checkpoint.STATE,))
     for damage in damaged:
         if chosen is None:
@@ -94,7 +92,7 @@ def resume_checkpoint(
             print_warning(checkpoint.passed_over(damage, chosen))
     if chosen:
         _check_identity(chosen, identity, defaults or {})
-    return chosen
+    return found, chosen
 
 
 def identity_differences(earlier: Identity, run_identity: Identity, where: str = "the checkpoint") -> list[str]:

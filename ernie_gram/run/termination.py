@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
-from reader.errors import print_error, write_or_drop
+from reader.errors import print_error, print_line
 
 Item = TypeVar("Item")
 
@@ -74,12 +74,8 @@ def end(number: int) -> NoReturn:
     if _state.number is not None:
         # Otherwise the lines of the two threads might be mixed.
         _state.is_noticed.wait(NOTICE_SECONDS)
-    _say(f"terminated by {signal.Signals(number).name}; run the same command again to resume")
+    print_line(f"terminated by {signal.Signals(number).name}; run the same command again to resume")
     sys.exit(128 + number)
-
-
-def _say(line: str) -> None:
-    write_or_drop(sys.stderr, f"{line}\n")  # at once: `print` writes the end of the line separately
 
 
 def until_requested(items: Iterable[Item]) -> Iterator[Item]:
@@ -149,6 +145,28 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
 
 
 @contextmanager
+def noted_signals() -> Iterator[list[int]]:
+    """Within the context, SIGINT and SIGTERM are noted in the list that is yielded; see REPEAT_SECONDS.
+
+    For processes that start others: Python drops an exception that a handler raises during a fork.
+    """
+    received, last = list[int](), 0.0
+
+    def note(number: int, _: object) -> None:
+        nonlocal last
+        if not received or time.monotonic() - last > REPEAT_SECONDS:
+            received.append(number)
+            last = time.monotonic()
+
+    old_handlers = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def lost_peer_error(world_size: int) -> Iterator[None]:
     """Within the context, a failed exchange ends the process with one line and LOST_PEER_STATUS, not a traceback.
 
@@ -187,7 +205,8 @@ def _watch(receiver: socket.socket, parent: int, grace_seconds: float) -> None:
             _state.is_noticed.set()
             receiver.settimeout(grace_seconds)
             continue
-        _say(f"{signal.Signals(number).name}: ends after this step with a checkpoint; a second signal ends at once")
+        name = signal.Signals(number).name
+        print_line(f"{name}: ends after this step with a checkpoint; a second signal ends at once")
         _state.is_noticed.set()
         if os.getppid() != parent:
             receiver.settimeout(ORPHAN_SECONDS)

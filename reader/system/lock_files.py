@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from reader.errors import InUseError, print_warning
-from reader.system.atomic_files import make_folder, make_parent
+from reader.system.atomic_files import make_parent
 
 LOCK_FILE = ".lock"
 # What `flock` reports on shared storage that has no locks, such as Lustre without -o flock.
@@ -40,15 +40,6 @@ def lock_file(path: Path, what: str) -> IO[bytes]:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
     return file
-
-
-def lock_folder(folder: Path, what: str) -> IO[bytes]:
-    """Lock a folder as `lock_file` does, and create it if it does not exist.
-
-    Raises InputError if a folder above it is missing, see `check_parent` in atomic_files.py.
-    """
-    make_folder(folder)
-    return lock_file(folder / LOCK_FILE, what)
 
 
 def check_unlocked(folder: Path, what: str) -> None:

@@ -101,9 +101,7 @@ def check_new_folder(folder: Path) -> None:
     """Raise InputError if a folder must not or cannot be created; creates nothing."""
     if folder.exists() or folder.is_symlink():
         raise InputError(f"{folder}: exists already; choose another name, or remove it first")
-    check_not_own("DST", folder)
-    check_parent(folder)
-    check_writable(folder.parent)
+    check_output_path("DST", folder, overwrite=False, folder=True)
 
 
 @contextmanager

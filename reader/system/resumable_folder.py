@@ -23,29 +23,26 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     The folder is removed when the job is finished, or when its text is invalid. If an earlier job was stopped, its
     folder is reused if its plan is equal to `plan`; otherwise its content is removed, with a note. Everything in the
     folder must be written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
-    SystemRefusedError if the folder cannot be written.
+    SystemRefusedError and OSError if the folder cannot be written.
     """
     folder = _work_folder(output)
-    try:
-        with locked_name(output, f"{output}: is being written"):
-            plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
-            path = folder / PLAN_FILE
-            if not path.is_file() or path.read_text() != plan_text:
-                if path.is_file():
-                    print_note(f"{output}: starts anew; a stopped job had another text, version, options or memory")
-                remove_folder(folder)
-                folder.mkdir()
-                write_atomically(path, plan_text)
-            try:
-                yield folder
-            except (SystemRefusedError, OptionError):
-                raise
-            except InputError:
-                remove_folder(folder)
-                raise
+    with locked_name(output, f"{output}: is being written"):
+        plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
+        path = folder / PLAN_FILE
+        if not path.is_file() or path.read_text() != plan_text:
+            if path.is_file():
+                print_note(f"{output}: starts anew; a stopped job had another text, version, options or memory")
             remove_folder(folder)
-    except OSError as error:
-        raise SystemRefusedError(f"{error.filename or folder}: {error.strerror or error}") from error
+            folder.mkdir()
+            write_atomically(path, plan_text)
+        try:
+            yield folder
+        except (SystemRefusedError, OptionError):
+            raise
+        except InputError:
+            remove_folder(folder)
+            raise
+        remove_folder(folder)
 
 
 def stopped_plan(output: Path) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ class PlannedRun:
         folder: of the run; its name is the name of the run.
         varied: what the sweep varies besides seeds, key -> value as on the command line.
         seeds: `seed`, and `pretrain_seed` if a pre-training of the sweep is fine-tuned.
-        command: the module that starts the training in NPROC processes, and its arguments.
+        command: what follows `python -m` to start the training in NPROC processes: module, name of a command, options.
         config: the resolved settings.
         finished: returns the rest of the record of a finished run from its folder; None if it is not finished.
     """
@@ -61,7 +61,7 @@ class PlannedRun:
     @classmethod
     def of(
         cls,
-        module: str,
+        name: str,
         options: tuple[str, ...],
         config: Any,
         paths: Mapping[str, str],
@@ -72,7 +72,9 @@ class PlannedRun:
         """Return the run that a command trains with some options, in which paths and seed are still missing."""
         config = replace(config, seed=seeds["seed"], paths=replace(config.paths, **paths))
         given = (*(f"--paths.{key}={path}" for key, path in paths.items()), f"--seed={config.seed}")
-        return cls(Path(paths["output"]), varied, seeds, (module, *options, *given), config, finished)
+        return cls(
+            Path(paths["output"]), varied, seeds, ("reader.console_script", name, *options, *given), config, finished
+        )
 
     @property
     def name(self) -> str:
@@ -171,13 +173,13 @@ def plan_pretrainings(file: str, output: Path, grid: Grid, seed: int, overrides:
     for config, options, own in combinations(PretrainConfig, ("--config", file), overrides, grid):
         varied = {PRETRAIN: name, **{f"{PRETRAIN}.{key}": value for key, value in own.items()}}
         paths = {"output": str(output / folder_name(name, own, seeds))}
-        yield PlannedRun.of("ernie_gram.pretrain", options, config, paths, varied, seeds, finished_pretraining)
+        yield PlannedRun.of("pretrain", options, config, paths, varied, seeds, finished_pretraining)
 
 
 def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
     """Raise InputError if a run cannot be trained, or if a finished one is another run or was evaluated otherwise."""
     for run in runs:
-        config, given = load_config(PretrainConfig, list(run.command[1:]))
+        config, given = load_config(PretrainConfig, list(run.command[2:]))
         with located(run.name):
             if run.name not in recorded:
                 check_device(config.trainer.device, config.optimizer.precision, processes)
@@ -265,7 +267,7 @@ def plan_finetunings(
         varied, seeds = {**varied_model, **own}, {**seeds_of_model, "seed": seed}
         folder = output / folder_name(find_task(config.task).name, varied, seeds)
         paths = {"model": str(model), "data": data, "output": str(folder)}
-        yield PlannedRun.of("tasks.finetune", options, config, paths, varied, seeds, finished_finetuning)
+        yield PlannedRun.of("finetune", options, config, paths, varied, seeds, finished_finetuning)
 
 
 def check_finetunings(

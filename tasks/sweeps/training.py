@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from tqdm import tqdm
 
 from ernie_gram.distributed.device import visible_gpus
+from ernie_gram.run.termination import noted_signals
 from reader.errors import last_error_in
 from reader.system.installation import child_environment
 from reader.system.processes import available_cores, signal_at_parent_death
@@ -40,7 +40,7 @@ def train_all(
     threads = max(1, available_cores() // (jobs * processes))
     waiting, shares, failed = list(runs), shares_of_gpus(jobs, processes), list[str]()
     active: dict[PlannedRun, tuple[subprocess.Popen[bytes], dict[str, str]]] = {}
-    with _signals() as received, tqdm(total=len(runs), desc="training", unit=" runs", disable=None) as bar:
+    with noted_signals() as received, tqdm(total=len(runs), desc="training", unit=" runs", disable=None) as bar:
         try:
             while waiting or active:
                 while waiting and len(active) < jobs:
@@ -65,19 +65,6 @@ def train_all(
             for process, _ in active.values():
                 process.wait()
     return failed
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Note signals in a list: Python drops an exception that a handler raises during a fork."""
-    received = list[int]()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    handlers = {number: signal.signal(number, lambda each, _: received.append(each)) for number in numbers}
-    try:
-        yield received
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def shares_of_gpus(jobs: int, processes: int) -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import BEST
-from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, found_checkpoints, lock_run, resume_checkpoint
+from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, lock_run, resume_checkpoint
 from reader.corpus.memmap import LEXICON
 from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
@@ -143,15 +143,12 @@ class Finetuning(TaskData):
             lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")
         return lines
 
-    def lock(self) -> IO[bytes]:
-        """Lock the output folder; see `lock_run`."""
-        return lock_run(self.output, self.found)
+    def claim_output(self) -> IO[bytes]:
+        """Lock the output folder, and write the files into it, other than parameters, that are needed to use the model.
 
-    def claim_output(self) -> None:
-        """Write the files, other than parameters, that are needed to use the model into the locked folder.
-
-        Results of an earlier training are removed.
+        Results of an earlier training are removed. Returns the lock, see `lock_run`.
         """
+        lock = lock_run(self.output, self.found)
         for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
         if self.resume_from is None:
@@ -165,6 +162,7 @@ class Finetuning(TaskData):
         skipped = [f"{split.name}\t{place}\t{reason}\n" for split in self.splits for place, reason in split.report.bad]
         if skipped:
             write_atomically(self.output / SKIPPED, "".join(skipped))
+        return lock
 
     def write_description(self, null_threshold: float | None = None) -> None:
         """Write task.json, with the threshold for "no answer" once it has been chosen (see SpanSettings)."""
@@ -244,8 +242,7 @@ def _resume_from(
     Raises InputError if the folder is that of a finished or another run.
     """
     output = output_folder(config, task)
-    found = found_checkpoints(output, is_first)
-    checkpoint = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
+    found, checkpoint = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
     require(
         checkpoint is not None or not (output / RESULT).exists(),
         "paths.output",

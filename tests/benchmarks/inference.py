@@ -87,7 +87,7 @@ def write_models(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     write_random_model(load_vocabulary(arguments.vocabulary, True), folder / "model", config)
     write_model(read_model(folder / "model"), folder / "bert", "bert", accept_loss=True)
     for name, form in (("program", "inference"), ("onnx", "onnx")):
-        command = (sys.executable, "-m", "tasks.convert", "model", name, "--to", form)
+        command = (sys.executable, "-m", "reader.console_script", "convert", "model", name, "--to", form)
         subprocess.run(command, cwd=folder, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, check=True, stdout=sys.stderr)
     texts = folder / "texts.txt"
     texts.write_text("\n".join(sentences(arguments.input, MAX_TOKENS)) + "\n", encoding="utf-8")

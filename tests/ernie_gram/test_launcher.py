@@ -11,7 +11,7 @@ from pathlib import Path
 from ernie_gram.run.heartbeat import heartbeat_file, read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, shell, wait_for
+from tests.support.commands import ERNIE_GRAM, ROOT, shell, wait_for
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -70,7 +70,7 @@ def test_a_machine_whose_others_do_not_come_says_where_it_waits(built: Path, tmp
         "NPROC": "1",
         "LOG_DIR": str(tmp_path / "log"),
     }
-    command = [sys.executable, "-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml"]
+    command = [sys.executable, *ERNIE_GRAM, "pretrain", "conf/ablation/explicit.yaml"]
     process = subprocess.Popen(
         [*command, *options(built, tmp_path / "run")], cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE
     )

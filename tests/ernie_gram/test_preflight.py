@@ -1,4 +1,4 @@
-"""`python -m ernie_gram.preflight`: what it checks, prints and refuses; it writes nothing."""
+"""`ernie-gram preflight`: what it checks, prints and refuses; it writes nothing."""
 
 from __future__ import annotations
 

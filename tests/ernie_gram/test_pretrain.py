@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from tests.support.commands import ROOT, kill_when, two_ranks
+from tests.support.commands import ERNIE_GRAM, ROOT, kill_when, two_ranks
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
 
@@ -29,7 +29,7 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     more = ["--trainer.max_steps=12", "--trainer.save_every=2", "--trainer.eval_every=6", "--trainer.eval_sequences=24"]
     more += ["--model.num_hidden_layers=1", *as_options("full")]
     pretrain(built, finished, *more).ok()
-    command = ["-m", "ernie_gram.pretrain", *options(built, output, *more)]
+    command = [*ERNIE_GRAM, "pretrain", *options(built, output, *more)]
     kill_when(command, lambda: any(record["step"] >= 5 for record in read_log(output)))
     saved = checkpoint.newest_valid(output)
     assert saved is not None
@@ -58,7 +58,7 @@ def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(
     finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
     more = ["--trainer.max_steps=150", "--trainer.save_every=50", "--trainer.eval_every=150", *NO_DROPOUT]
     pretrain(built, finished, *more).ok()
-    alone, two = [sys.executable, "-m", "ernie_gram.pretrain"], [sys.executable, *two_ranks(log)]
+    alone, two = [sys.executable, *ERNIE_GRAM, "pretrain"], [sys.executable, *two_ranks(log)]
 
     def disturb(command: list[str], step: int, rank: int, number: int) -> tuple[int, str]:
         """Send a signal to one rank as soon as `step` is logged; return the status of the job and its last line."""

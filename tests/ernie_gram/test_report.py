@@ -19,7 +19,7 @@ from ernie_gram.report import main
 from ernie_gram.reporting.charts import chart
 from ernie_gram.reporting.runs import read_runs
 from ernie_gram.run.run_log import METERS, read_log
-from tests.support.commands import assert_one_line_error, call, python
+from tests.support.commands import ERNIE_GRAM, assert_one_line_error, call, python
 from tests.support.reports import assert_self_contained, made_run, perplexities, report
 from tests.support.tiny_task import DEV_ROWS
 
@@ -132,7 +132,7 @@ def test_masks_of_held_out_texts_are_filled_by_the_last_checkpoint(finished: Pat
 
 
 def test_a_page_with_filled_masks_shows_no_warnings_of_paddle(finished: Path, tmp_path: Path) -> None:
-    done = python("-m", "ernie_gram.report", str(finished), "--output", str(tmp_path / "page.html"), "--examples", "1")
+    done = python(*ERNIE_GRAM, "report", str(finished), "--output", str(tmp_path / "page.html"), "--examples", "1")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -17,12 +17,14 @@ from unittest.mock import patch
 from reader.errors import one_line_errors
 
 ROOT = Path(__file__).resolve().parents[2]
+# The arguments of Python that start the console script.
+ERNIE_GRAM = ("-m", "reader.console_script")
 START_RANKS = """
 import os, sys
 from ernie_gram.distributed.launcher import Processes, start_ranks
 from reader.errors import one_line_errors
-number, os.environ["LOG_DIR"], script, *arguments = sys.argv[1:]
-one_line_errors(lambda: start_ranks(script, arguments, Processes(int(number), int(number), 0)))
+number, os.environ["LOG_DIR"], *command = sys.argv[1:]
+one_line_errors(lambda: start_ranks(command, Processes(int(number), int(number), 0)))
 """
 
 
@@ -40,7 +42,7 @@ class Done(NamedTuple):
 
 
 def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) -> Done:
-    """Run a command's `main` in this process, as `python -m` would, and capture its output.
+    """Run a command's `main` in this process, and capture its output.
 
     Without `stdin`, standard input is closed.
     """
@@ -75,18 +77,18 @@ def python(*arguments: str, **more: Any) -> Done:
     return shell(sys.executable, *arguments, **{"PYTHONPATH": str(ROOT), **more})
 
 
-def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
-    """Return the arguments of Python that run a script in two processes with our launcher."""
-    return ranks(2, log, script)
+def two_ranks(log: Path, *command: str) -> list[str]:
+    """Return the arguments of Python that run a script, or else `ernie-gram pretrain`, in two processes."""
+    return ranks(2, log, *(command or (*ERNIE_GRAM, "pretrain")))
 
 
-def ranks(number: int, log: Path, script: str) -> list[str]:
-    """Return the arguments of Python that run a script in some processes with our launcher."""
-    return ["-c", START_RANKS, str(number), str(log), str(ROOT / script)]
+def ranks(number: int, log: Path, *command: str) -> list[str]:
+    """Return the arguments of Python that run Python with the arguments `command` in some processes."""
+    return ["-c", START_RANKS, str(number), str(log), *command]
 
 
 def build(*arguments: str) -> None:
-    """Run `python -m reader.build` in this process; it must succeed."""
+    """Run a command of the reader in this process; it must succeed."""
     from reader.build import main
 
     call(main, *arguments).ok()

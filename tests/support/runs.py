@@ -38,7 +38,7 @@ def options(built: Path, output: Path, *more: str) -> list[str]:
 
 
 def pretrain(built: Path, output: Path, *more: str) -> Done:
-    """Run `python -m ernie_gram.pretrain` in this process, because a new process would load Paddle for seconds.
+    """Run `ernie-gram pretrain` in this process, because a new process would load Paddle for seconds.
 
     Tests of kills, signals and several processes start new processes instead.
     """
@@ -46,7 +46,7 @@ def pretrain(built: Path, output: Path, *more: str) -> Done:
 
 
 def pretrain_with(*arguments: str) -> Done:
-    """Run `python -m ernie_gram.pretrain` in this process with only these arguments."""
+    """Run `ernie-gram pretrain` in this process with only these arguments."""
     from ernie_gram.pretrain import main
     from tests.support.static_programs import fresh_scope
 

@@ -80,7 +80,7 @@ def checked(task: Path, output: Path, *more: str) -> Finetuning:
 
 
 def finetune(task: Path, output: Path, *more: str) -> Done:
-    """Run `python -m tasks.finetune` in this process."""
+    """Run `ernie-gram finetune` in this process."""
     from tasks.finetune import main
     from tests.support.static_programs import fresh_scope
 

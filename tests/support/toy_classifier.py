@@ -116,5 +116,5 @@ def toy_job(
         rate_scale=rate_scale and rate_scale.__getitem__,
         optimizer=optimizer,
         trainer=settings,
-        resume_from=resume_checkpoint(folder, identity),
+        resume_from=resume_checkpoint(folder, identity)[1],
     )

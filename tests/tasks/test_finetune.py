@@ -22,7 +22,7 @@ from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sen
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.training.finetuned import load_finetuned, read_description
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, assert_one_line_error, call, kill_when, shell
+from tests.support.commands import ERNIE_GRAM, ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT, given_bert
 from tests.support.model_folders import random_arrays, random_model
@@ -129,7 +129,7 @@ def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: 
 def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
     """kill -9 as soon as a first checkpoint is there; all is the same to the bit."""
     output = tmp_path / "run"
-    kill_when(["-m", "tasks.finetune", *options(tiny_task, output)], lambda: checkpoint.checkpoints(output))
+    kill_when([*ERNIE_GRAM, "finetune", *options(tiny_task, output)], lambda: checkpoint.checkpoints(output))
     assert not (output / "result.json").exists()
     done = finetune(tiny_task, output)
     assert "resumes from" in done.stdout, done.stderr
@@ -214,7 +214,7 @@ WORDPIECE = WordPieceVocabulary(TOKENS, True, "tiny")
 
 
 def dev_scores(run: Path, data: Path, output: Path) -> Any:
-    """Return the scores of the dev split that `python -m tasks.predict` prints."""
+    """Return the scores of the dev split that `ernie-gram predict` prints."""
     done = predict(run, "--data", data, "--split", "dev", "--output", output).ok()
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -46,8 +46,7 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     lines = run.describe()
     assert any("1 bad row skipped" in line for line in lines)
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
-    with run.lock():
-        run.claim_output()
+    run.claim_output().close()
     skipped = tmp_path / "run" / "skipped_rows.txt"
     assert "dev.tsv:5\tthe label '7'" in skipped.read_text()
     # Nothing of an earlier training stays that this one does not write again.
@@ -55,8 +54,8 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     earlier[-1].mkdir()
     for path in earlier[:-1]:
         path.touch()
-    with run.lock():
-        replace(run, train=replace(run.train, report=replace(run.train.report, bad=())), dev=()).claim_output()
+    later = replace(run, train=replace(run.train, report=replace(run.train.report, bad=())), dev=())
+    later.claim_output().close()
     assert not [path for path in (skipped, *earlier) if path.exists()]
     assert len(run.dev[0].features) == DEV_ROWS - 1
 
@@ -149,8 +148,8 @@ def test_checkpoints_that_another_process_wrote_are_kept_and_no_file_of_a_run_is
     run = checked(tiny_task, tmp_path / "run")
     shutil.copytree(finetuned, tmp_path / "run")
     with pytest.raises(InUseError, match=f"the checkpoints in {tmp_path / 'run'} have changed meanwhile; run the comm"):
-        run.lock()
-    checked(tiny_task, tmp_path / "run").lock().close()
+        run.claim_output()
+    checked(tiny_task, tmp_path / "run").claim_output().close()
     assert_every_file_is_own(finetuned, "(run|checkpoint)")
 
 
@@ -158,9 +157,7 @@ def test_a_new_training_removes_an_earlier_best_model(tiny_task: Path, finetuned
     output = Path(shutil.copytree(finetuned, tmp_path / "run"))
 
     def claim() -> None:
-        run = checked(tiny_task, output, "--seed=1")
-        with run.lock():
-            run.claim_output()
+        checked(tiny_task, output, "--seed=1").claim_output().close()
 
     (output / "result.json").unlink()
     claim()

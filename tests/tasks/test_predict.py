@@ -15,7 +15,7 @@ from tasks.api import FineTuned
 from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.score import main as score
-from tests.support.commands import Done, assert_one_line_error, call, python
+from tests.support.commands import ERNIE_GRAM, Done, assert_one_line_error, call, python
 from tests.support.finetuned_runs import TEXTS, made_run, set_null_threshold
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import squad, write, write_json, write_lines
@@ -83,7 +83,7 @@ def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path
     assert predict(rte, *common, one).returncode == 0
     with fresh_scope():
         assert call(export, str(rte), program, "--to", "inference").returncode == 0
-    two_processes = ("-m", "tasks.predict", program, *common, str(two), "--processes", "2")
+    two_processes = (*ERNIE_GRAM, "predict", program, *common, str(two), "--processes", "2")
     python(*two_processes, LOG_DIR=str(tmp_path / "log")).ok()
     assert one.read_bytes() == two.read_bytes()
 

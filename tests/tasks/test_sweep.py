@@ -15,7 +15,7 @@ from ernie_gram import pretrain
 from ernie_gram.run.run_folder import lock_output
 from tasks import finetune, sweep
 from tasks.sweep import main
-from tests.support.commands import assert_one_line_error, call, kill_when
+from tests.support.commands import ERNIE_GRAM, assert_one_line_error, call, kill_when
 from tests.support.runs import TINY
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
@@ -48,9 +48,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> list[str]:
         failed = []
         for run in runs:
-            module, *options = run.command
+            _, name, *options = run.command
             with fresh_scope():
-                done = call(finetune.main if module == "tasks.finetune" else pretrain.main, *options)
+                done = call(finetune.main if name == "finetune" else pretrain.main, *options)
             if done.returncode or ended(run) is None:
                 failed.append(f"{run.name}: {done.stderr}")
         return failed
@@ -168,7 +168,7 @@ def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     command = arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")
     run = output / "task,learning_rate=0.01,epochs=1,seed=1"
-    kill_when(["-m", "tasks.sweep", *command], lambda: (run / "console.txt").exists())
+    kill_when([*ERNIE_GRAM, "sweep", *command], lambda: (run / "console.txt").exists())
     call(main, *command).ok()
     score = json.loads((run / "result.json").read_text())["score"]
     assert results(output)[run.name]["result"]["score"] == 100 * score

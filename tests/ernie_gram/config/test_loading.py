@@ -42,12 +42,12 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
     assert (config.data.batch_size, config.data.max_seq_len, config.seed) == (32, 100, 5)
     assert config.optimizer == PretrainConfig().optimizer
     # Numbers may have an exponent or underscores.
-    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
+    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}\nmodel:\ndata: {}")
     config = load("--config", path, "--optimizer.epsilon=1e-8")
     assert (config.optimizer.learning_rate, config.decay_steps, config.optimizer.epsilon) == (1e-3, 2_000_000, 1e-8)
     # What is given is known, also if it is the default.
     options = ["--config", over, "--optimizer.beta1", "0.9", "--model.emb_size=null", "--check"]
-    assert load_config(PretrainConfig, options, "test", "", {"check": ""})[1] == {
+    assert load_config(PretrainConfig, options, "check")[1] == {
         *("check", "seed", "model.hidden_size", "model.num_attention_heads", "model.emb_size"),
         *("data.batch_size", "data.max_seq_len", "optimizer.beta1"),
     }
@@ -64,7 +64,9 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("data: {batch_size: {}}", r"x\.yaml: data\.batch_size: "),
         ("model: {emb_size: wide}", r"x\.yaml: model\.emb_size: .* or null"),
         ("base: bad.yaml", r"bad\.yaml: data\.batch_size: .*'few'"),
-        ("model: tiny.yaml", r"x\.yaml: model: "),
+        ("data: {batch_size: {a: 1}}", r"x\.yaml: unknown key data\.batch_size\.a; did you mean data\.batch_size\?"),
+        ("model: tiny.yaml", r"x\.yaml: model: expected a section \(`key: value` lines\), found tiny\.yaml"),
+        ("model: 0", r"x\.yaml: model: expected a section"),
         ("data: {batch_size: 8, batch_size: 8}", r"x\.yaml: line 1: batch_size is given twice"),
         ("optimizer: {precision: half}", r"optimizer\.precision: .*'half'"),
         ("base: nowhere.yaml", r"nowhere\.yaml: "),
@@ -111,8 +113,10 @@ def test_the_printed_config_explains_every_field_and_loads_again(tmp_path: Path)
     assert set(yaml.safe_load(text)) == {field.name for field in dataclasses.fields(PretrainConfig)}
 
 
-def test_help_and_print_config_name_every_key() -> None:
-    for flag in ("--help", "--print_config"):
-        done = call(main, "--seed=1", flag).ok()
-        for key in all_keys(PretrainConfig):
-            assert (f"--{key} " if flag == "--help" else key.rpartition(".")[2]) in done.stdout
+def test_help_names_the_option_that_prints_every_key() -> None:
+    usage = call(main, "--seed=1", "--help").ok().stdout
+    assert usage == call(main, "-h").ok().stdout
+    assert "--print_config" in usage
+    printed = call(main, "--seed=1", "--print_config").ok().stdout
+    for key in all_keys(PretrainConfig):
+        assert key.rpartition(".")[2] in printed

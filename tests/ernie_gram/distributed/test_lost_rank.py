@@ -21,7 +21,7 @@ watch.KILL_SECONDS = 1.0
 
 
 def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
-    command = [*two_ranks(tmp_path / "log", "tests/support/rank_until_signal.py"), str(tmp_path)]
+    command = [*two_ranks(tmp_path / "log", str(ROOT / "tests/support/rank_until_signal.py")), str(tmp_path)]
     # The ranks are found after the death of their launcher by its folder, which is among their arguments.
     launcher = subprocess.Popen([sys.executable, *command], cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -37,7 +37,7 @@ def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
 
 def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    _, code, *arguments = two_ranks(log, "tests/support/rank_that_waits.py")
+    _, code, *arguments = two_ranks(log, str(ROOT / "tests/support/rank_that_waits.py"))
     more = ["--trainer.max_steps=9", "--paths.held_out=null", "--trainer.device=gpu"]
     variables = {**pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7"}
     done = python("-c", LAUNCHER + code, *arguments, *options(built, tmp_path / "run", *more), timeout=120, **variables)

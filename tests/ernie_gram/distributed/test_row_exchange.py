@@ -12,7 +12,7 @@ import pytest
 
 from ernie_gram.distributed import collectives
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from tests.support.commands import python
+from tests.support.commands import ROOT, python
 from tests.support.commands import ranks as start
 from tests.support.small_model import TOKENS
 
@@ -21,7 +21,7 @@ from tests.support.small_model import TOKENS
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, np.ndarray]]:
     """What each rank of tests/support/row_exchange_ranks.py writes. Starting the processes takes most of the time."""
     ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
-    done = python(*start(ranks, folder / "log", "tests/support/row_exchange_ranks.py"), str(folder))
+    done = python(*start(ranks, folder / "log", str(ROOT / "tests/support/row_exchange_ranks.py")), str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
 

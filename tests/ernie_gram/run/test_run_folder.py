@@ -51,7 +51,7 @@ def test_a_setting_that_an_earlier_version_lacks_has_its_default(tmp_path: Path)
     refusal(tmp_path, {"a.old": 1}, {"a.old": 2})
     mine = {"a.old": 1, "a.new": 5}
     defaults = {"a.old": 7, "a.new": 5, "trainer.log_every": 3}
-    assert resume_checkpoint(tmp_path, mine, defaults=defaults) == tmp_path / "step_1"
+    assert resume_checkpoint(tmp_path, mine, defaults=defaults)[1] == tmp_path / "step_1"
     with pytest.raises(InputError, match=r"a\.new: 5 in the checkpoint, 6 in this run"):
         resume_checkpoint(tmp_path, mine | {"a.new": 6}, defaults=defaults)
 

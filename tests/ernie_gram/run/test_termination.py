@@ -14,7 +14,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run.termination import LOST_PEER_STATUS, lost_peer_error
-from tests.support.commands import ROOT, python
+from tests.support.commands import ERNIE_GRAM, ROOT, python
 from tests.support.runs import options
 
 LINE = "terminated by {}; run the same command again to resume\n"
@@ -104,7 +104,7 @@ def test_a_training_process_saves_and_releases_its_folder(built: Path, tmp_path:
     Lines on the console are lost, because its disk is full.
     """
     output = tmp_path / "run"
-    command = [sys.executable, "-m", "ernie_gram.pretrain"]
+    command = [sys.executable, *ERNIE_GRAM, "pretrain"]
     # An evaluation has some 40 batches; those after the first are not computed any more.
     more = ["--trainer.eval_every=5", "--data.batch_size=2", "--trainer.save_every=3"]
     more += ["--trainer.max_steps=100000", "--optimizer.decay_steps=100000"]

@@ -15,7 +15,7 @@ from reader.corpus import builder
 from reader.corpus.memmap import Corpus
 from reader.text import map_segments
 from tests.reader.corpus.test_units import tokens_of
-from tests.support.commands import build, call, kill_when, python
+from tests.support.commands import ERNIE_GRAM, build, call, kill_when, python
 from tests.support.further_cases import only
 
 
@@ -61,7 +61,7 @@ def test_a_killed_build_is_resumed(built: Path, tmp_path: Path, stage: str) -> N
     (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * 40)
     text = ["--input", str(tmp_path / "text.txt"), "--processes", "2"]
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
-    command = ["-m", "reader.build", "corpus", *text, *made_with, "--output"]
+    command = [*ERNIE_GRAM, "corpus", *text, *made_with, "--output"]
     work = tmp_path / ".corpus.work"
     wanted = 3 if stage.endswith("*") else 1
     kill_when([*command, str(tmp_path / "corpus")], lambda: len(list(work.glob(stage))) >= wanted)

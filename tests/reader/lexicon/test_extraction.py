@@ -24,7 +24,7 @@ from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import entries_of, estimate, reference_lexicon
-from tests.support.commands import ROOT, build, kill_when
+from tests.support.commands import ERNIE_GRAM, ROOT, build, kill_when
 from tests.support.further_cases import only
 
 TOP = {2: 300, 3: 200}
@@ -113,7 +113,7 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
 
 def arguments(built: Path, output: Path) -> list[str]:
     text = ["--input", str(output.with_name("text.txt")), "--vocab", str(built / "vocab.txt")]
-    return ["-m", "reader.build", "lexicon", *text, "--processes", "2", "--top", "2:300,3:200", "--output", str(output)]
+    return [*ERNIE_GRAM, "lexicon", *text, "--processes", "2", "--top", "2:300,3:200", "--output", str(output)]
 
 
 @pytest.mark.parametrize("stage", only(["order_2_of_*/0"], ["split/1", "order_2_of_*/0", "order_3_of_*/0"]))
@@ -205,7 +205,7 @@ def memory_of(group: int) -> int:
 
 def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
     """Run a command of the reader; return its peak memory, and the peak size of `folder` on disk, in bytes."""
-    process = subprocess.Popen([sys.executable, "-m", "reader.build", *arguments], cwd=ROOT, start_new_session=True)
+    process = subprocess.Popen([sys.executable, *ERNIE_GRAM, *arguments], cwd=ROOT, start_new_session=True)
     memory = disk = 0
     while process.poll() is None:
         memory = max(memory, memory_of(process.pid))

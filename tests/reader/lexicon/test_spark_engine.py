@@ -27,7 +27,7 @@ from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import Scored, entries_of
-from tests.support.commands import ROOT, assert_one_line_error, call, python
+from tests.support.commands import ERNIE_GRAM, ROOT, assert_one_line_error, call, python
 from tests.support.further_cases import only
 
 TOP = {2: 300, 3: 200, 4: 20}
@@ -119,9 +119,9 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 @needs_spark
 def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
-    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv")).ok()
+    local = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "local.tsv")).ok()
     spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark).ok()
+    made = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "spark.tsv"), *spark).ok()
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     assert not re.search("warn|exception|log4j", made.stderr, re.IGNORECASE)
     for suffix in ("", ".json"):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, SystemRefusedError
 from reader.system import atomic_files
 from reader.system.atomic_files import atomic_file, atomic_folder, check_parent, load_array, make_folder, save_arrays
-from reader.system.lock_files import lock_folder
 
 
 def test_a_folder_is_replaced_although_a_killed_process_left_temporary_folders(tmp_path: Path) -> None:
@@ -67,7 +66,7 @@ def write_file(path: Path) -> None:
         temporary.touch()
 
 
-WRITERS = [write_file, save_arrays, make_folder, partial(lock_folder, what="")]
+WRITERS = [write_file, save_arrays, make_folder, lock_output]
 
 
 @pytest.mark.parametrize("write", WRITERS)

@@ -15,26 +15,27 @@ from unittest.mock import Mock
 import pytest
 
 from reader.errors import InUseError
-from reader.system.lock_files import _warn_once, check_unlocked, lock_file, lock_folder, locked_name
+from reader.system.lock_files import LOCK_FILE, _warn_once, check_unlocked, lock_file, locked_name
 from tests.support.commands import ROOT
 
-HOLD = "import sys; from pathlib import Path; from reader.system.lock_files import lock_folder\n"
-HOLD += "lock = lock_folder(Path(sys.argv[1]), ''); print('locked', flush=True); sys.stdin.read()"
+HOLD = "import sys; from pathlib import Path; from reader.system.lock_files import LOCK_FILE, lock_file\n"
+HOLD += "lock = lock_file(Path(sys.argv[1]) / LOCK_FILE, ''); print('locked', flush=True); sys.stdin.read()"
 
 
 def test_the_error_names_the_process_that_holds_the_lock_and_a_kill_releases_it(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
+    folder = tmp_path
     command = [sys.executable, "-c", HOLD, str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
         wanted = rf"^run is in use by process {holder.pid} on {re.escape(socket.gethostname())}$"
-        for locked in (lock_folder, check_unlocked):
-            with pytest.raises(InUseError, match=wanted):
-                locked(folder, "run is in use")
+        with pytest.raises(InUseError, match=wanted):
+            lock_file(folder / LOCK_FILE, "run is in use")
+        with pytest.raises(InUseError, match=wanted):
+            check_unlocked(folder, "run is in use")
         holder.kill()
     check_unlocked(folder, "")
-    with lock_folder(folder, ""), pytest.raises(InUseError, match=f"process {os.getpid()} on"):
+    with lock_file(folder / LOCK_FILE, ""), pytest.raises(InUseError, match=f"process {os.getpid()} on"):
         check_unlocked(folder, "")
 
 
@@ -46,20 +47,20 @@ def test_storage_without_locks_is_one_warning(
 
     monkeypatch.setattr(fcntl, "flock", flock)
     _warn_once.cache_clear()
-    with lock_folder(tmp_path / "run", ""), locked_name(tmp_path / "file", ""):
-        check_unlocked(tmp_path / "run", "")
+    with lock_file(tmp_path / LOCK_FILE, ""), locked_name(tmp_path / "file", ""):
+        check_unlocked(tmp_path, "")
     warnings = capsys.readouterr().err
     assert warnings.startswith("warning: this storage has no locks (Function not implemented): ")
     assert warnings.count("\n") == 1
     monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error"):
-        check_unlocked(tmp_path / "run", "")
+        check_unlocked(tmp_path, "")
 
 
 def test_a_check_changes_nothing_and_does_not_disturb_another_check(tmp_path: Path) -> None:
     check_unlocked(tmp_path / "missing", "")
     assert list(tmp_path.iterdir()) == []
-    lock_folder(tmp_path, "").close()
+    lock_file(tmp_path / LOCK_FILE, "").close()
     before = (tmp_path / ".lock").read_bytes()
     with (tmp_path / ".lock").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_SH)

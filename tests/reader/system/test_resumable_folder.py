@@ -49,8 +49,7 @@ def test_a_folder_is_for_one_plan_and_one_job(tmp_path: Path, capsys: pytest.Cap
         ):
             pass
         assert folder.is_dir()
-    with pytest.raises(SystemRefusedError, match="No space left"), resumable_folder(tmp_path / "out", {}):
-        raise OSError(28, "No space left on device")
+    stop_job(tmp_path / "out", {}, OSError(28, "No space left on device"))
     assert (tmp_path / ".out.work").is_dir()
 
 

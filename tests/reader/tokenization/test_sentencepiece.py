@@ -23,7 +23,7 @@ from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sen
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary
 from tests.reader.corpus.test_builder import tokens_of
-from tests.support.commands import assert_one_line_error, build, call, python
+from tests.support.commands import ERNIE_GRAM, assert_one_line_error, build, call, python
 from tests.support.runs import TINY, pretrain_with
 
 HAN = "中国人民大学在北京。我们的研究人员在中国人民大学工作！北京是中国的首都，人工智能研究很重要。\n"
@@ -37,7 +37,7 @@ def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     train.write_text((built / "train.txt").read_text(encoding="utf-8") + "\n\n" + HAN * 60, encoding="utf-8")
     vocab, lexicon = str(folder / "spm.model"), str(folder / "lexicon.tsv")
     made = python(
-        *("-m", "reader.build", "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
+        *(*ERNIE_GRAM, "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
         *("--input", str(train), "--output", vocab),
     ).ok()
     assert "LOG(" not in made.stderr

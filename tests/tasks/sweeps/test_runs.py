@@ -103,7 +103,7 @@ def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> No
     assert (last.optimizer.learning_rate, last.optimizer.batch_size, last.seed) == (0.002, 16, 3)
     assert (last.task, last.optimizer.epochs, last.input.max_seq_len) == ("mrpc", 10, 16)
     # The command gives the same settings.
-    assert load_config(FinetuneConfig, list(runs[-1].command[1:]))[0] == last
+    assert load_config(FinetuneConfig, list(runs[-1].command[2:]))[0] == last
     assert runs[-1].varied["pretrain.objective.rtd_weight"] == "7"
 
 
