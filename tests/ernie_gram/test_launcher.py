@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 from ernie_gram.run.heartbeat import heartbeat_file, read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, shell, wait_for
+from tests.support.commands import ROOT, Done, shell, started, wait_for
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
 
 def pretrain_sh(
     built: Path, output: Path, *more: str, config: str = "conf/pretrain/small_en.yaml", **environment: str
-) -> subprocess.CompletedProcess[str]:
+) -> Done:
     """Run run_pretrain.sh; its variables are those of `environment` only."""
     variables = {"NPROC": None, "CUDA_VISIBLE_DEVICES": None, **environment}
     return shell(str(ROOT / "run_pretrain.sh"), config, *options(built, output, *more), **variables)
@@ -70,19 +68,14 @@ def test_a_machine_whose_others_do_not_come_says_where_it_waits(built: Path, tmp
         "NPROC": "1",
         "LOG_DIR": str(tmp_path / "log"),
     }
-    command = [sys.executable, "-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml"]
-    process = subprocess.Popen(
-        [*command, *options(built, tmp_path / "run")], cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE
-    )
-    try:
+    command = ["-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml", *options(built, tmp_path / "run")]
+    with started(*command, **variables) as process:
         assert wait_for(lambda: (beat := read_beat(heartbeat_file(log, 1))) and beat.activity.startswith("waits for"))
         beat = read_beat(heartbeat_file(log, 1))
         assert beat
         assert beat.activity == f"waits for all processes at {master}"
         process.terminate()
-        shown = process.communicate(timeout=60)[0].decode()
-    finally:
-        process.kill()
+        shown = process.communicate(timeout=60)[0]
     assert shown == f"ranks    1 of 2, from rank 1; all meet at {master}\n"
     assert process.returncode == 143
 
@@ -100,7 +93,7 @@ SCONTROL = """#!/bin/sh
 """
 
 
-def slurm(built: Path, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def slurm(built: Path, folder: Path, *more: str, **environment: str) -> Done:
     """Run the launcher in a job step with two tasks; both are on this machine."""
     for name, script in (("srun", SRUN), ("scontrol", SCONTROL)):
         path = folder / "bin" / name

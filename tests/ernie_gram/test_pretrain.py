@@ -6,9 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from tqdm import tqdm
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from tests.support.commands import ROOT, kill_when, two_ranks
+from tests.support.commands import kill_when, ranks_with, started, two_ranks, wait_for
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
 
@@ -43,42 +40,21 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
-def rank_processes(output: Path) -> dict[int, int]:
-    """Return rank -> process of the ranks that write to a folder."""
-    found = {}
-    for pid in subprocess.run(["pgrep", "-f", str(output)], capture_output=True, text=True, check=False).stdout.split():
-        with suppress(OSError):
-            variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
-            found |= {int(line.split("=")[1]): int(pid) for line in variables if line.startswith("PADDLE_TRAINER_ID=")}
-    return found
-
-
 def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(built: Path, tmp_path: Path) -> None:
     """The first process gets SIGTERM, then rank 1 alone of two gets it, then rank 0 of two is killed."""
     finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
     more = ["--trainer.max_steps=150", "--trainer.save_every=50", "--trainer.eval_every=150", *NO_DROPOUT]
     pretrain(built, finished, *more).ok()
-    alone, two = [sys.executable, "-m", "ernie_gram.pretrain"], [sys.executable, *two_ranks(log)]
+    alone, two, mark = ["-m", "ernie_gram.pretrain"], two_ranks(log), {"RUN_OF_THIS_TEST": str(output)}
 
     def disturb(command: list[str], step: int, rank: int, number: int) -> tuple[int, str]:
         """Send a signal to one rank as soon as `step` is logged; return the status of the job and its last line."""
-        with subprocess.Popen(
-            [*command, *options(built, output, *more)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            deadline = time.monotonic() + 280
-            while all(record["step"] < step for record in read_log(output)):
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.005)
-            ranks = rank_processes(output)
-            os.kill(ranks.get(rank, process.pid), number)
+        with started(*command, *options(built, output, *more), stderr=subprocess.STDOUT, **mark) as process:
+            assert wait_for(lambda: process.poll() is not None or any(r["step"] >= step for r in read_log(output)), 280)
+            assert process.poll() is None
+            os.kill(ranks_with(**mark).get(rank, process.pid), number)
             console = process.communicate(timeout=200)[0]
-        assert rank_processes(output) == {}, "a rank has outlived its launcher"
+            assert ranks_with(**mark) == {}, "a rank has outlived its launcher"
         return process.returncode, console.splitlines()[-1]
 
     def saved_step() -> int:

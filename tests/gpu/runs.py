@@ -60,14 +60,14 @@ def options(folder: Path, name: str, *more: str, steps: int = STEPS, rung: str =
     ]
 
 
-def started(folder: Path, rung: str = WITHOUT_DRAWING) -> str:
+def start_of(folder: Path, rung: str = WITHOUT_DRAWING) -> str:
     """Return the option with which all runs of a rung start from the same parameters: each device would draw others."""
     return f"--paths.start={_train(options(folder, f'start_{rung}', '--trainer.device=cpu', steps=1, rung=rung))}"
 
 
 def trained(folder: Path, name: str, device: str, *more: str, steps: int = STEPS, rung: str = WITHOUT_DRAWING) -> Path:
-    """Return the folder of a run on a device, "cpu" or "gpu", from the parameters of `started`; made once."""
-    more = (f"--trainer.device={device}", started(folder, rung), *more)
+    """Return the folder of a run on a device, "cpu" or "gpu", from the parameters of `start_of`; made once."""
+    more = (f"--trainer.device={device}", start_of(folder, rung), *more)
     return _train(options(folder, name, *more, steps=steps, rung=rung))
 
 

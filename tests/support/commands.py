@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
+from uuid import uuid4
 
 from reader.errors import one_line_errors
 
@@ -75,6 +76,23 @@ def python(*arguments: str, **more: Any) -> Done:
     return shell(sys.executable, *arguments, **{"PYTHONPATH": str(ROOT), **more})
 
 
+@contextmanager
+def started(
+    *arguments: str, stdout: Any = subprocess.PIPE, stderr: Any = None, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Start Python with this project in a new process; at the end, it and all processes that it started are killed."""
+    mark = {"STARTED_BY_A_TEST": uuid4().hex}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **mark, **environment}
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=stdout, stderr=stderr, text=True) as process:
+        try:
+            yield process
+        finally:
+            for number in processes_with(**mark):
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+
+
 def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
     """Return the arguments of Python that run a script in two processes with our launcher."""
     return ranks(2, log, script)
@@ -100,14 +118,25 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
     return bool(condition())
 
 
-def processes_with(*variables: str) -> dict[int, set[str]]:
-    """Return the variables of the environments that have all of these, NAME=VALUE, by the ID of the process."""
+def processes_with(**variables: str) -> dict[int, set[str]]:
+    """Return the variables, NAME=VALUE, of the environments that have all of these, by the ID of the process."""
+    wanted = {"=".join(each) for each in variables.items()}
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # the process has ended, or belongs to another user
             environment = {*(folder / "environ").read_bytes().decode(errors="replace").split("\0")}
-            if {*variables} <= environment and (folder / "cmdline").read_bytes():
+            if wanted <= environment and (folder / "cmdline").read_bytes():
                 found[int(folder.name)] = environment
+    return found
+
+
+def ranks_with(**variables: str) -> dict[int | None, int]:
+    """Return the ID of each process whose environment has all of these by its rank, None for a launcher."""
+    found: dict[int | None, int] = {}
+    # A process that a rank has started has a larger ID.
+    for process, environment in sorted(processes_with(**variables).items(), reverse=True):
+        ranks = [int(line.split("=")[1]) for line in environment if line.startswith("PADDLE_TRAINER_ID=")]
+        found[ranks[0] if ranks else None] = process
     return found
 
 

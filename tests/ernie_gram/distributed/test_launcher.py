@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from ernie_gram.distributed.launcher import LAUNCHER_LOCK, Processes, processes_
 from reader.errors import InputError, InUseError
 from reader.system.lock_files import LOCK_FILE, lock_file
 from reader.system.processes import available_cores
-from tests.support.commands import ROOT, Done, call, python, two_ranks, wait_for
+from tests.support.commands import Done, call, python, started, two_ranks, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -204,24 +203,18 @@ def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
     """As after `2>&1 | tee` and Ctrl-C."""
     script = tmp_path / "rank.py"
     script.write_text(RANK)
-    command = [sys.executable, *two_ranks(tmp_path / "log", str(script))]
     # Python without a buffer would see the error elsewhere.
-    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "trains\n"
-            # The console shows the lines of one rank.
-            assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
-            process.stdout.close()
-            process.send_signal(signal.SIGINT)
-            # The same request again, as from a batch system.
-            time.sleep(0.7)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
-        finally:
-            process.kill()
+    buffered = {"PYTHONUNBUFFERED": ""}
+    with started(*two_ranks(tmp_path / "log", str(script)), stderr=subprocess.STDOUT, **buffered) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "trains\n"
+        # The console shows the lines of one rank.
+        assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
+        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        # The same request again, as from a batch system.
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
     assert {path.name for path in tmp_path.glob("saved.*")} == {"saved.0", "saved.1"}
     assert (tmp_path / "log" / "workerlog.1").read_text().count("saves\n") == 1
