@@ -79,10 +79,6 @@ class Training:
         """Return the last step in the log."""
         return max((record["step"] for record in read_log(self.output)), default=0)
 
-    def is_saving(self) -> bool:
-        """Return whether a checkpoint is being written."""
-        return any(self.output.glob(".step_*.partial"))
-
     def check(self) -> list[str]:
         """Return what is wrong with the checkpoints; "saved" lines in all output count as promises."""
         problems = []
@@ -107,7 +103,7 @@ def disturb(training: Training, processes: int, target: str, saving: bool, step:
         wait_for(lambda: training.step() >= step or job.poll() is not None, START_SECONDS)
         time.sleep(delay)
         ranks = {rank or 0: pid for rank, pid in training.processes().items() if rank is not None or processes == 1}
-        if saving and not wait_for(training.is_saving, SAVE_SECONDS):
+        if saving and not wait_for(lambda: any(training.output.glob(".step_*.partial")), SAVE_SECONDS):
             print("the moment was missed: ", end="")
         if job.poll() is not None:
             return [f"ended with status {job.returncode} before the kill"]

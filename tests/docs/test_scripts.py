@@ -5,11 +5,14 @@ Recall of entities by length and by groups of sentences: counts made by hand, an
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,13 +25,26 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.metrics.entities import Entity
 from tasks.predict import main as predict
 from tasks.registry import TASKS
-from tests.support.commands import call
+from tests.support.commands import ROOT, call
 from tests.support.exported_models import random_model
 from tests.support.finetuned_runs import made_run
 from tests.support.small_model import TOKENS
 from tests.support.static_programs import fresh_scope
-from tests.support.studies import study
 from tests.support.task_files import write
+
+
+def study(name: str) -> ModuleType:
+    """Return the module of the script docs/studies/NAME.py."""
+    found = importlib.util.spec_from_file_location(f"study_{name}", ROOT / "docs" / "studies" / f"{name}.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module
+    # As for a script, its folder comes first; such a module may import another one.
+    with patch.object(sys, "path", [str(ROOT / "docs" / "studies"), *sys.path]):
+        found.loader.exec_module(module)
+    return module
+
 
 # As in a process of its own.
 pytestmark = pytest.mark.usefixtures("dynamic_mode")

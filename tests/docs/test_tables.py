@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.docs.test_scripts import study
 from tests.support.commands import ROOT
-from tests.support.studies import study
 
 tables = study("tables")
 TREE: dict[str, Any] = {

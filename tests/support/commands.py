@@ -15,13 +15,19 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 from uuid import uuid4
 
-from reader.errors import one_line_errors
+import pytest
+
+from reader.errors import InputError, one_line_errors
+from reader.system.output_files import check_output_path
 
 ROOT = Path(__file__).resolve().parents[2]
 START_RANKS = """
 import os, sys
 from ernie_gram.distributed.launcher import Processes, start_ranks
-from reader.errors import one_line_errors
+import pytest
+
+from reader.errors import InputError, one_line_errors
+from reader.system.output_files import check_output_path
 number, os.environ["LOG_DIR"], script, *arguments = sys.argv[1:]
 one_line_errors(lambda: start_ranks(script, arguments, Processes(int(number), int(number), 0)))
 """
@@ -36,7 +42,7 @@ class Done(NamedTuple):
 
     def ok(self) -> Done:
         """Return the result, which must be that of a success."""
-        assert self.returncode == 0, self.stderr
+        assert self.returncode == 0, self.stdout + self.stderr
         return self
 
 
@@ -165,8 +171,17 @@ def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
     process.communicate()
 
 
-def assert_one_line_error(done: Done, message: str) -> None:
+def assert_one_line_error(done: Done, message: str, status: int = 2) -> None:
     """Assert that a command printed nothing but one line, "error: " and a text that begins with a message."""
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
+
+
+def assert_every_file_is_own(folder: Path, kind: str) -> None:
+    """Assert that a folder is not empty, and that no path in it may be an output, because it belongs to this kind."""
+    paths = list(folder.rglob("*"))
+    assert paths
+    for path in paths:
+        with pytest.raises(InputError, match=f"belongs to the {kind} in "):
+            check_output_path("--to", path, True)

@@ -41,11 +41,12 @@ def made_up_lexicon() -> Lexicon:
 def random_model(rung: str | None, **changes: Any) -> ModelRecord:
     """Return a model with random parameters; with the heads of a rung of the ablation, or with none.
 
-    `changes` are fields of ModelConfig. Tests must not change the model: it is made once.
+    `changes` are fields of ModelConfig. Tests must not change the model: it is made once. Paddle's mode stays as it is.
     """
     shape = replace(MODEL, **changes)
     config = config_of(rung, shape) if rung else None
     lexicon = made_up_lexicon() if config and config.objective.is_explicit else None
+    was_dynamic = paddle.in_dynamic_mode()
     with fresh_scope() as executor:
         programs = [build_encoder(shape, TOKENS)]
         if config:
@@ -56,6 +57,7 @@ def random_model(rung: str | None, **changes: Any) -> ModelRecord:
             for name in program.parameters:
                 size = paddle.static.global_scope().find_var(name).get_tensor().shape()
                 parameters[name] = 0.3 * random.standard_normal(size).astype(np.float32)
+    (paddle.disable_static if was_dynamic else paddle.enable_static)()
     return ModelRecord(
         Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, asdict(config) if config else None
     )

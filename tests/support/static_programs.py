@@ -30,9 +30,11 @@ def fresh_scope(device: str = "cpu") -> Iterator[paddle.static.Executor]:
 
 
 @contextmanager
-def fresh_program() -> Iterator[tuple[paddle.static.Executor, paddle.static.Program, paddle.static.Program]]:
+def fresh_program(
+    device: str = "cpu",
+) -> Iterator[tuple[paddle.static.Executor, paddle.static.Program, paddle.static.Program]]:
     """Yield an executor in a new scope, and a new program and its startup program, to which operations are added."""
-    with fresh_scope() as executor:
+    with fresh_scope(device) as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             yield executor, main, startup

@@ -12,8 +12,10 @@ import pytest
 
 from ernie_gram.distributed import collectives
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.resources import prediction
 from tests.support.commands import python
 from tests.support.commands import ranks as start
+from tests.support.row_exchange_ranks import BUCKET_NUMBERS, CONFIG, NGRAMS, STEPS, WIDTH, gradients_of
 from tests.support.small_model import TOKENS
 
 
@@ -21,8 +23,7 @@ from tests.support.small_model import TOKENS
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, np.ndarray]]:
     """What each rank of tests/support/row_exchange_ranks.py writes. Starting the processes takes most of the time."""
     ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
-    done = python(*start(ranks, folder / "log", "tests/support/row_exchange_ranks.py"), str(folder))
-    assert done.returncode == 0, done.stdout + done.stderr
+    python(*start(ranks, folder / "log", "tests/support/row_exchange_ranks.py"), str(folder)).ok()
     return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
 
 
@@ -51,8 +52,6 @@ def test_results_are_those_of_the_dense_exchange(
 
 
 def test_sums_are_those_of_the_gradients(written: list[dict[str, np.ndarray]]) -> None:
-    from tests.support.row_exchange_ranks import gradients_of
-
     for name, found in of(written[0], "row sum").items():
         expected = np.sum([gradients_of(rank)[name].astype(np.float64) for rank in range(len(written))], axis=0)
         # Terms of opposite signs may cancel, but not in the case of tiny numbers.
@@ -60,9 +59,6 @@ def test_sums_are_those_of_the_gradients(written: list[dict[str, np.ndarray]]) -
 
 
 def test_bytes_are_as_predicted(written: list[dict[str, np.ndarray]], monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.resources import prediction
-    from tests.support.row_exchange_ranks import BUCKET_NUMBERS, CONFIG, NGRAMS, STEPS, WIDTH
-
     ranks = len(written)
     # Three sequences per rank, with three masked slots each.
     config = replace(CONFIG, data=replace(CONFIG.data, batch_size=3 * ranks))

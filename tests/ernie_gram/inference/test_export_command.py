@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ernie_gram import export_inference, fill_mask
 from reader.system.lock_files import locked_name
-from tests.support.commands import assert_one_line_error, call
-from tests.support.own_files import assert_every_file_is_own
+from tests.support.commands import assert_every_file_is_own, assert_one_line_error, call
 from tests.support.static_programs import fresh_scope
 
 
@@ -29,8 +28,7 @@ def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finis
         }
         with locked_name(tmp_path / "new", f"{tmp_path / 'new'}: is being written"):
             done = call(export_inference.main, str(finished), str(tmp_path / "new"))
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-        assert f"new: is being written by process {os.getpid()} on " in done.stderr
+        assert_one_line_error(done, f"{tmp_path / 'new'}: is being written by process {os.getpid()} on ", 1)
         for arguments, key in (
             ([finished, tmp_path / "encoder"], f"{tmp_path / 'encoder'}: "),
             ([finished, "/nowhere/at/all"], "/nowhere"),

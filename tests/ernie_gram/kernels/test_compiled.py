@@ -19,10 +19,6 @@ def numbers(*shape: int) -> np.ndarray:
     return random.standard_normal(shape, dtype=np.float32)
 
 
-def mask_of(*shape: int) -> np.ndarray:
-    return (random.random(shape) < 0.9).astype(np.uint8)
-
-
 def softmax(x: np.ndarray) -> np.ndarray:
     powers = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
@@ -94,7 +90,8 @@ def test_weights_of_numbers_that_are_not_finite() -> None:
 @pytest.mark.parametrize("drops", [False, True])
 def test_gradient_of_attention_weights(shape: tuple[int, int], drops: bool) -> None:
     weights, gradient = softmax(numbers(*shape)).astype(np.float32), numbers(*shape)
-    mask, scale, out = mask_of(*shape), np.float32(1.25), np.empty(shape, np.float32)
+    mask, scale = (random.random(shape) < 0.9).astype(np.uint8), np.float32(1.25)
+    out = np.empty(shape, np.float32)
     compiled.attention_weights_backward(weights, gradient, mask if drops else NO_MASK, scale, out)
     of_weights = gradient.astype(np.float64) * (mask * scale if drops else 1)
     expected = weights * (of_weights - (of_weights * weights).sum(-1, keepdims=True))

@@ -7,6 +7,9 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
+from ernie_gram.kernels.rewriting import use_compiled
+from ernie_gram.training.program import open_program
+from reader.batches.fields import Field
 from tests.support.static_programs import fresh_program, fresh_scope
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -14,10 +17,6 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def drawn(rate: float, shape: tuple[int, ...], seed: int = 1) -> Drawn:
     """Return what a program gives for x of ones: two dropouts of x, and the gradient of the sum of the first."""
-    from ernie_gram.kernels.rewriting import use_compiled
-    from ernie_gram.training.program import open_program
-    from reader.batches.fields import Field
-
     with fresh_scope() as executor, open_program([Field("x", "A" * len(shape), "float32", "")]) as opened:
         opened.feeds["x"].stop_gradient = False
         x = opened.feeds["x"] * 1.0
@@ -56,8 +55,6 @@ def test_a_rate_may_be_almost_1_and_the_seed_decides_the_masks() -> None:
 
 def test_other_integers_are_not_taken_for_keys() -> None:
     """Keys of dropouts are drawn together; another operation that draws two integers keeps its range."""
-    from ernie_gram.kernels.rewriting import use_compiled
-
     with fresh_program() as (executor, main, _):
         x = paddle.ones([64])
         others = [paddle.randint(3, 5, [2], "int32") for _ in range(2)]

@@ -9,11 +9,14 @@ import paddle
 import pytest
 
 from ernie_gram.kernels.rewriting import can_fuse_attention
+from ernie_gram.model import parameters
+from ernie_gram.model.encoder import Encoder
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training
-from ernie_gram.training.program import Program
+from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import get_arrays
+from reader.batches.fields import INPUT_IDS, LENGTHS
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope, training_program
 
@@ -92,11 +95,6 @@ def test_evaluation_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_padding_is_left_out() -> None:
     """Rows of padding are 0; a length that is larger than the width is refused."""
-    from ernie_gram.model import parameters
-    from ernie_gram.model.encoder import Encoder
-    from ernie_gram.training.program import open_program
-    from reader.batches.fields import INPUT_IDS, LENGTHS
-
     with fresh_scope() as executor:
         with open_program([INPUT_IDS, LENGTHS]) as opened:
             encoder = Encoder(parameters.encoder(MODEL, TOKENS), MODEL)

@@ -7,16 +7,23 @@ import itertools
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import warm_start
+from ernie_gram.pretraining.chunked_softmax import probabilities
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
+from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.pretraining.network import PretrainModel
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.start_model import fit_to_start
 from ernie_gram.pretraining.warm_start import ngram_means, warm_start_values
+from ernie_gram.training.program import open_program
+from ernie_gram.training.variables import set_arrays
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
-from tests.support.given_model import BERT, POSITIONS, H, given_bert
+from tests.support.model_folders import BERT, POSITIONS, H, given_bert
 from tests.support.objectives import OBJECTIVES
 from tests.support.static_programs import Arrays, fresh_program, fresh_scope
 
@@ -45,10 +52,6 @@ def values_of(
 
 def parameters_of(config: PretrainConfig) -> dict[str, list[int]]:
     """Return the names and shapes of the parameters of a run on the fixture `corpus`."""
-    from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.program import open_program
-
     network = PretrainNetwork(config, CorpusSizes(F, N), 1)
     with fresh_scope(), open_program(network.fields) as opened:
         network.losses(opened.feeds)
@@ -198,13 +201,6 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
 
 def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots: np.ndarray) -> list[np.ndarray]:
     """Return the context rows [N, H] and the probabilities [M, C] that a run computes before its first step."""
-    import paddle
-
-    from ernie_gram.pretraining.chunked_softmax import probabilities
-    from ernie_gram.pretraining.network import PretrainModel
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.variables import set_arrays
-
     with fresh_program() as (executor, main, startup):
         feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
         slots_M = paddle.static.data("slots", [None], "int64")

@@ -15,7 +15,7 @@ from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, InUseError
 from reader.system.atomic_files import sha256_of
 from tests.support.commands import python, two_ranks
-from tests.support.configs import load
+from tests.support.objectives import load
 from tests.support.runs import FINISHED, options, train_losses
 
 
@@ -105,8 +105,7 @@ def test_all_processes_pass_over_a_checkpoint_that_only_rank_0_finds_damaged(
 ) -> None:
     output = run_copy
     flip(output / "step_24" / checkpoint.MODEL)
-    done = python(*two_ranks(tmp_path / "log"), *options(built, output, *FINISHED))
-    assert done.returncode == 0, done.stderr + done.stdout
+    done = python(*two_ranks(tmp_path / "log"), *options(built, output, *FINISHED)).ok()
     assert "model.safetensors: truncated or altered" in done.stdout
     assert "step_20 is used instead" in done.stdout
     # From step 20 on, with other dropout, because two ranks draw other random numbers than one.
@@ -146,8 +145,7 @@ one_line_errors(main)
     assert lines[-1].startswith(f"error: {output / 'step_12'}: could not be written")
     assert len(train_losses(output)) == 12
     assert not list(output.glob("*step_*"))
-    done = python("-c", limited.format(lifted), *options(built, output, *more))
-    assert done.returncode == 0, done.stderr
+    done = python("-c", limited.format(lifted), *options(built, output, *more)).ok()
     (line,) = (line for line in done.stderr.splitlines() if "is not saved" in line)
     assert line.startswith("warning: step_4")
     assert [path.name for path in checkpoint.checkpoints(output)] == ["step_8", "step_12"]

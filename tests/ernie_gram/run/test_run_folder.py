@@ -12,7 +12,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import Identity, lock_output, resume_checkpoint
 from reader.errors import InputError
-from tests.support.own_files import assert_every_file_is_own
+from tests.support.commands import assert_every_file_is_own, assert_one_line_error
 from tests.support.runs import FINISHED, pretrain
 
 
@@ -20,8 +20,7 @@ def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(built: Pat
     with lock_output(run_copy):
         for more in ([], ["--check"]):
             done = pretrain(built, run_copy, *FINISHED, *more)
-            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-            assert done.stderr.startswith(f"error: paths.output: {run_copy} is in use by process {os.getpid()} on ")
+            assert_one_line_error(done, f"paths.output: {run_copy} is in use by process {os.getpid()} on ", 1)
 
 
 def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(

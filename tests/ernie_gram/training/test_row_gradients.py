@@ -25,7 +25,7 @@ from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.step_values import STEP_VALUES
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 NGRAMS, STEPS, MICRO_BATCHES = 300, 6, 3
 TABLE = "ngram_embedding"
@@ -117,13 +117,11 @@ def test_an_update_is_skipped_if_the_rows_are_not_finite() -> None:
 @pytest.mark.parametrize("repeats", [1, 5])
 def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
     """Equal rows in a batch are one row of the gradient: the norm is that of their sum."""
-    with fresh_scope() as executor:
-        program = paddle.static.Program()
-        with paddle.static.program_guard(program, paddle.static.Program()):
-            rows = paddle.assign(np.array([2, 0] + [4] * repeats))
-            parts = paddle.static.data("parts", [2 + repeats, 3], "float32")
-            gradient = Lookups([6, 3], rows, parts).by_row()
-            norm = clip_by_global_norm([gradient], 0.5)
+    with fresh_program() as (executor, program, _):
+        rows = paddle.assign(np.array([2, 0] + [4] * repeats))
+        parts = paddle.static.data("parts", [2 + repeats, 3], "float32")
+        gradient = Lookups([6, 3], rows, parts).by_row()
+        norm = clip_by_global_norm([gradient], 0.5)
         given = np.random.default_rng(0).standard_normal((2 + repeats, 3)).astype(np.float32)
         size, found = executor.run(program, feed={"parts": given}, fetch_list=[norm, gradient.table])
     expected = np.zeros((6, 3))
@@ -136,22 +134,20 @@ def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
 def test_lookups_add_their_rows_to_other_gradients_of_a_table(is_read: bool) -> None:
     """The gradient of the product may be read elsewhere: then nothing is added in its memory."""
     values = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
-    with fresh_scope() as executor:
-        program, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(program, startup):
-            initial = paddle.nn.initializer.Assign(values)
-            table = paddle.create_parameter([6, 3], "float32", default_initializer=initial)
-            factor = paddle.static.data("factor", [1, 6], "float32")
-            looked_up = [F.embedding(paddle.assign(np.array(rows)), table) for rows in ([1, 1, 5], [0, 1])]
-            total = paddle.add_n([paddle.matmul(factor, table).sum(), *((each * each).sum() for each in looked_up)])
-            (gradient,) = paddle.static.gradients([total], [table])
-            parts = gradient.get_defining_op().operand_source(0).get_defining_op().operands_source()
-            (dense,) = (part for part in parts if part.get_defining_op().name() != "pd_op.embedding_grad")
-            others = [dense * 1] if is_read else []
-            ((_, found),) = take_lookups([(table, gradient)], ())
-            names = [operation.name() for operation in program.global_block().ops]
-            assert names.count("pd_op.index_add_") == (0 if is_read else 2)
-            assert names.count("pd_op.embedding_grad") == (2 if is_read else 0)
+    with fresh_program() as (executor, program, startup):
+        initial = paddle.nn.initializer.Assign(values)
+        table = paddle.create_parameter([6, 3], "float32", default_initializer=initial)
+        factor = paddle.static.data("factor", [1, 6], "float32")
+        looked_up = [F.embedding(paddle.assign(np.array(rows)), table) for rows in ([1, 1, 5], [0, 1])]
+        total = paddle.add_n([paddle.matmul(factor, table).sum(), *((each * each).sum() for each in looked_up)])
+        (gradient,) = paddle.static.gradients([total], [table])
+        parts = gradient.get_defining_op().operand_source(0).get_defining_op().operands_source()
+        (dense,) = (part for part in parts if part.get_defining_op().name() != "pd_op.embedding_grad")
+        others = [dense * 1] if is_read else []
+        ((_, found),) = take_lookups([(table, gradient)], ())
+        names = [operation.name() for operation in program.global_block().ops]
+        assert names.count("pd_op.index_add_") == (0 if is_read else 2)
+        assert names.count("pd_op.embedding_grad") == (2 if is_read else 0)
         executor.run(startup)
         feed = {"factor": np.arange(6, dtype=np.float32).reshape(1, 6)}
         result, *of_product = executor.run(program, feed=feed, fetch_list=[found, *others])
