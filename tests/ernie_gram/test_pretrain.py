@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import last_evaluation, read_log
 from tests.support.bfloat16 import needs_bfloat16
-from tests.support.commands import kill_when, ranks_with, started, two_ranks, wait_for
+from tests.support.commands import in_ranks, kill_when, ranks_with, started, wait_for
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
 
@@ -46,7 +46,7 @@ def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(
     finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
     more = ["--trainer.max_steps=150", "--trainer.save_every=50", "--trainer.eval_every=150", *NO_DROPOUT]
     pretrain(built, finished, *more).ok()
-    alone, two, mark = ["-m", "ernie_gram.pretrain"], two_ranks(log), {"RUN_OF_THIS_TEST": str(output)}
+    alone, two, mark = ["-m", "ernie_gram.pretrain"], in_ranks(log), {"RUN_OF_THIS_TEST": str(output)}
 
     def disturb(command: list[str], step: int, rank: int, number: int) -> tuple[int, str]:
         """Send a signal to one rank as soon as `step` is logged; return the status of the job and its last line."""

@@ -13,7 +13,7 @@ import pytest
 from ernie_gram.distributed.device import visible_gpus
 from reader.errors import last_error_in
 from tests.gpu.runs import FLOAT32, assert_equal_runs, options, start_of, steps_of, trained
-from tests.support.commands import ranks_with, started, two_ranks, wait_for
+from tests.support.commands import in_ranks, ranks_with, started, wait_for
 
 pytestmark = pytest.mark.gpu
 
@@ -29,7 +29,7 @@ def start_job(folder: Path, name: str, *arguments: str) -> AbstractContextManage
     if (gpus := visible_gpus()) < 2:
         pytest.skip(f"needs 2 GPUs, and Paddle sees {gpus}")
     on_gpus = ("--trainer.device=gpu", "--trainer.hang_seconds=60")
-    command = [*two_ranks(folder / f"{name}_log"), *options(folder, name, *arguments, *on_gpus)]
+    command = [*in_ranks(folder / f"{name}_log"), *options(folder, name, *arguments, *on_gpus)]
     return started(*command, stderr=subprocess.STDOUT, **{JOB: str(folder / name)})
 
 

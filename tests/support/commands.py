@@ -99,12 +99,7 @@ def started(
                     os.kill(number, signal.SIGKILL)
 
 
-def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
-    """Return the arguments of Python that run a script in two processes with our launcher."""
-    return ranks(2, log, script)
-
-
-def ranks(number: int, log: Path, script: str) -> list[str]:
+def in_ranks(log: Path, script: str = "ernie_gram/pretrain.py", number: int = 2) -> list[str]:
     """Return the arguments of Python that run a script in some processes with our launcher."""
     return ["-c", START_RANKS, str(number), str(log), str(ROOT / script)]
 

@@ -23,7 +23,7 @@ from reader.errors import InputError, InUseError
 from reader.system.lock_files import LOCK_FILE, lock_file
 from reader.system.processes import available_cores
 from tests.support import pretended_gpu
-from tests.support.commands import Done, call, python, ranks_with, started, two_ranks, wait_for
+from tests.support.commands import Done, call, in_ranks, python, ranks_with, started, wait_for
 from tests.support.runs import options
 
 
@@ -156,7 +156,7 @@ def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) ->
     log = tmp_path / "log"
     log.mkdir()
     with lock_file(log / LAUNCHER_LOCK, "the first job"):
-        done = python(*two_ranks(log), timeout=120)
+        done = python(*in_ranks(log), timeout=120)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: LOG_DIR: {log} is in use by process ")
     assert done.stderr.endswith("; set LOG_DIR to another folder\n")
@@ -199,7 +199,7 @@ def test_ranks_share_the_cores_unless_the_number_of_threads_is_given(tmp_path: P
     (log / "workerlog.0").write_text("of an earlier job\n")
     (script := tmp_path / "rank.py").write_text(THREADS_OF_RANK)
     more = {"OMP_NUM_THREADS": given, "API_TOKEN": "a secret of the test"}
-    done = python(*two_ranks(log, str(script)), timeout=120, **more)
+    done = python(*in_ranks(log, str(script)), timeout=120, **more)
     threads = given or str(max(1, available_cores() // 2))
     assert (done.returncode, done.stdout) == (0, f"rank 0: {threads}\n"), done.stderr
     shown = [(log / f"workerlog.{rank}").read_text() for rank in (0, 1)]
@@ -213,7 +213,7 @@ def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
     script.write_text(RANK)
     # Python without a buffer would see the error elsewhere.
     buffered = {"PYTHONUNBUFFERED": ""}
-    with started(*two_ranks(tmp_path / "log", str(script)), stderr=subprocess.STDOUT, **buffered) as process:
+    with started(*in_ranks(tmp_path / "log", str(script)), stderr=subprocess.STDOUT, **buffered) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "trains\n"
         # The console shows the lines of one rank.
@@ -238,7 +238,7 @@ watch.KILL_SECONDS = 1.0
 
 
 def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
-    command = [*two_ranks(tmp_path / "log", "tests/support/rank_until_signal.py"), str(tmp_path)]
+    command = [*in_ranks(tmp_path / "log", "tests/support/rank_until_signal.py"), str(tmp_path)]
     with started(*command, stderr=subprocess.PIPE, **{JOB: str(tmp_path)}) as launcher:
         assert wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
         launcher.kill()
@@ -249,7 +249,7 @@ def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
 
 def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    _, code, *arguments = two_ranks(log, "tests/support/rank_that_waits.py")
+    _, code, *arguments = in_ranks(log, "tests/support/rank_that_waits.py")
     more = ["--trainer.max_steps=9", "--paths.held_out=null", "--trainer.device=gpu"]
     variables = {**pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7", JOB: str(tmp_path)}
     done = python("-c", LAUNCHER + code, *arguments, *options(built, tmp_path / "run", *more), timeout=120, **variables)

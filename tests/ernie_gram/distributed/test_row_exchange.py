@@ -13,8 +13,7 @@ import pytest
 from ernie_gram.distributed import collectives
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.resources import prediction
-from tests.support.commands import python
-from tests.support.commands import ranks as start
+from tests.support.commands import in_ranks, python
 from tests.support.row_exchange_ranks import BUCKET_NUMBERS, CONFIG, NGRAMS, STEPS, WIDTH, gradients_of
 from tests.support.small_model import TOKENS
 
@@ -23,7 +22,7 @@ from tests.support.small_model import TOKENS
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, np.ndarray]]:
     """What each rank of tests/support/row_exchange_ranks.py writes. Starting the processes takes most of the time."""
     ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
-    python(*start(ranks, folder / "log", "tests/support/row_exchange_ranks.py"), str(folder)).ok()
+    python(*in_ranks(folder / "log", "tests/support/row_exchange_ranks.py", ranks), str(folder)).ok()
     return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
 
 

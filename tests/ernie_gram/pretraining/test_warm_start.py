@@ -14,20 +14,19 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import warm_start
 from ernie_gram.pretraining.chunked_softmax import probabilities
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
-from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import PretrainModel
+from ernie_gram.pretraining.network import PretrainModel, parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.start_model import fit_to_start
 from ernie_gram.pretraining.warm_start import ngram_means, warm_start_values
-from ernie_gram.training.program import open_program
 from ernie_gram.training.variables import set_arrays
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
 from tests.support.model_folders import BERT, POSITIONS, H, given_bert
 from tests.support.objectives import OBJECTIVES
-from tests.support.static_programs import Arrays, fresh_program, fresh_scope
+from tests.support.static_programs import Arrays, fresh_program
 
 F, N = 1000, 598  # those of the fixture `corpus`
+SIZES = CorpusSizes(F, N)
 
 
 def config_of(model: ModelRecord, rung: str, share: bool = True, **settings: Any) -> PretrainConfig:
@@ -48,15 +47,6 @@ def values_of(
     """Return the start values, and how those that are computed are computed."""
     made = warm_start_values(model, config, corpus, biases or {})
     return {name: value.make() for name, value in made.items()}, {n: v.how for n, v in made.items() if v.how}
-
-
-def parameters_of(config: PretrainConfig) -> dict[str, list[int]]:
-    """Return the names and shapes of the parameters of a run on the fixture `corpus`."""
-    network = PretrainNetwork(config, CorpusSizes(F, N), 1)
-    with fresh_scope(), open_program(network.fields) as opened:
-        network.losses(opened.feeds)
-        parameters = opened.main.global_block().all_parameters()
-    return {p.name: list(p.shape) for p in parameters if not p.stop_gradient}
 
 
 def slow_means(rows: np.ndarray, corpus: Corpus) -> np.ndarray:
@@ -85,11 +75,11 @@ def test_a_model_without_heads_gives_the_encoder_and_the_rest_is_computed(corpus
     given = model.parameters
     config = config_of(model, "cnp", use_relative_position=True, max_position_embeddings=36)
     arrays, how = values_of(model, config, corpus)
-    shapes = parameters_of(config)
+    shapes = parameter_shapes(config, SIZES)
     assert set(shapes) - set(arrays) == {"mask_lm_out_fc.b_0", "fine_lm_out_fc.b_0"}
     assert set(arrays) - set(shapes) == {"pooled_fc.w_0", "pooled_fc.b_0"}
-    assert {name: list(arrays[name].shape) for name in shapes if name in arrays} == {
-        name: shape for name, shape in shapes.items() if name in arrays
+    assert {name: arrays[name].shape for name in shapes.keys() & arrays} == {
+        name: shapes[name] for name in shapes.keys() & arrays
     }
     assert all(array.dtype == np.float32 for array in arrays.values())
     for name, array in given.items():
@@ -151,7 +141,7 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
     table = given["mask_lm_out_embedding"] = random.standard_normal((F, 12)).astype(np.float32)
     config = config_of(model, "cnp")
     arrays, _ = values_of(model, config, corpus)
-    assert parameters_of(config).keys() <= arrays.keys()
+    assert parameter_shapes(config, SIZES).keys() <= arrays.keys()
     assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], given["mask_lm_trans_fc.w_0"])
     assert np.array_equal(arrays["mask_lm_out_embedding"][:F], table)
     np.testing.assert_allclose(arrays["mask_lm_out_embedding"][F:], slow_means(table, corpus), atol=1e-6)
@@ -171,7 +161,8 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
 def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpus, share: bool, size: int) -> None:
     config = config_of(given_bert(corpus.vocabulary), "both", share=share, out_emb_size=size)
     random = np.random.default_rng(1)
-    given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in parameters_of(config).items()}
+    shapes = parameter_shapes(config, SIZES)
+    given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     model = given_bert(corpus.vocabulary, parameters=given, lexicon=corpus.lexicon)
     arrays, how = values_of(model, config, corpus)
     np.testing.assert_equal(arrays, given)
@@ -204,7 +195,7 @@ def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots
     with fresh_program() as (executor, main, startup):
         feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
         slots_M = paddle.static.data("slots", [None], "int64")
-        model = PretrainModel(config, CorpusSizes(F, N))
+        model = PretrainModel(config, SIZES)
         model.eval()
         context, _ = model.encoder(feeds["ids"], feeds["lengths"])
         fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]

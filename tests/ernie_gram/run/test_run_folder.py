@@ -27,18 +27,17 @@ def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
     built: Path, finished: Path, run_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after this run has chosen its checkpoint, and before this run locks the folder."""
-    output = run_copy
-    shutil.rmtree(output / "step_24")
+    shutil.rmtree(run_copy / "step_24")
 
     def end_of_the_other(*_: object) -> None:
-        shutil.copytree(finished / "step_24", output / "step_24")
+        shutil.copytree(finished / "step_24", run_copy / "step_24")
 
     monkeypatch.setattr("ernie_gram.pretrain.check_output", end_of_the_other)
     saved = (finished / "step_24" / checkpoint.STATE).stat().st_mtime_ns
-    done = pretrain(built, output, *FINISHED)
+    done = pretrain(built, run_copy, *FINISHED)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: paths.output: ")
-    assert (output / "step_24" / checkpoint.STATE).stat().st_mtime_ns == saved
+    assert (run_copy / "step_24" / checkpoint.STATE).stat().st_mtime_ns == saved
 
 
 def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished: Path) -> None:
