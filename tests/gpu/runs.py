@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+import paddle
 
 from ernie_gram.config.loading import load_config
+from ernie_gram.pretrain import train
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
@@ -73,11 +76,6 @@ def trained(folder: Path, name: str, device: str, *more: str, steps: int = STEPS
 
 def _train(arguments: list[str]) -> Path:
     """Train or resume a run, unless it is done; return its folder."""
-    import paddle
-
-    from ernie_gram.pretrain import train
-    from ernie_gram.pretraining.prepare import prepare
-
     config, given = load_config(PretrainConfig, arguments)
     run = prepare(config, 1, given=given)
     if run.resume_from is None or checkpoint.step_of(run.resume_from) != config.trainer.max_steps:

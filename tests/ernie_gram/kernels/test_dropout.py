@@ -8,28 +8,22 @@ import pytest
 from paddle.nn import functional as F
 
 from ernie_gram.kernels.rewriting import use_compiled
-from ernie_gram.training.program import open_program
-from reader.batches.fields import Field
-from tests.support.static_programs import fresh_program, fresh_scope
-
-Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
+from tests.support.static_programs import fresh_program
 
 
-def drawn(rate: float, shape: tuple[int, ...], seed: int = 1) -> Drawn:
+def drawn(rate: float, shape: tuple[int, ...], seed: int = 1) -> list[np.ndarray]:
     """Return what a program gives for x of ones: two dropouts of x, and the gradient of the sum of the first."""
-    with fresh_scope() as executor, open_program([Field("x", "A" * len(shape), "float32", "")]) as opened:
-        opened.feeds["x"].stop_gradient = False
-        x = opened.feeds["x"] * 1.0
-        first, second = (paddle.nn.functional.dropout(x, rate) for _ in range(2))
+    with fresh_program() as (executor, main, _):
+        given = paddle.static.data("x", [-1] * len(shape))
+        given.stop_gradient = False
+        x = given * 1.0
+        first, second = (F.dropout(x, rate) for _ in range(2))
         fetches = [each * 1.0 for each in (first, second)]
-        (gradient,) = paddle.static.gradients([first.sum()], [opened.feeds["x"]])
-        use_compiled(opened.main, {gradient.id})
-        assert "pd_op.dropout" not in {operation.name() for operation in opened.main.global_block().ops}
+        (gradient,) = paddle.static.gradients([first.sum()], [given])
+        use_compiled(main, {gradient.id})
+        assert "pd_op.dropout" not in {operation.name() for operation in main.global_block().ops}
         paddle.seed(seed)
-        first_value, second_value, of_first = executor.run(
-            opened.main, feed={"x": np.ones(shape, np.float32)}, fetch_list=[*fetches, gradient]
-        )
-    return first_value, second_value, of_first
+        return executor.run(main, feed={"x": np.ones(shape, np.float32)}, fetch_list=[*fetches, gradient])
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.015])

@@ -7,23 +7,21 @@ import itertools
 from typing import Any
 
 import numpy as np
-import paddle
 import pytest
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import warm_start
-from ernie_gram.pretraining.chunked_softmax import probabilities
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, parameter_shapes
+from ernie_gram.pretraining.network import build_prediction, parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.start_model import fit_to_start
 from ernie_gram.pretraining.warm_start import ngram_means, warm_start_values
-from ernie_gram.training.variables import set_arrays
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
-from tests.support.model_folders import BERT, POSITIONS, H, given_bert
+from tests.support.exported_models import run_with_executor
+from tests.support.model_folders import BERT, POSITIONS, H, encoder_output_for, given_bert
 from tests.support.objectives import OBJECTIVES
-from tests.support.static_programs import Arrays, fresh_program
+from tests.support.static_programs import Arrays, fresh_scope
 
 F, N = 1000, 598  # those of the fixture `corpus`
 SIZES = CorpusSizes(F, N)
@@ -190,30 +188,15 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
         assert not [name for name in values_of(model, other, corpus)[0] if name.startswith("generator_")]
 
 
-def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots: np.ndarray) -> list[np.ndarray]:
-    """Return the context rows [N, H] and the probabilities [M, C] that a run computes before its first step."""
-    with fresh_program() as (executor, main, startup):
-        feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
-        slots_M = paddle.static.data("slots", [None], "int64")
-        model = PretrainModel(config, SIZES)
-        model.eval()
-        context, _ = model.encoder(feeds["ids"], feeds["lengths"])
-        fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]
-        executor.run(startup)
-        names = [p.name for p in main.global_block().all_parameters()]
-        set_arrays(arrays, [name for name in names if name in arrays], "start", executor.place)
-        lengths = np.full(len(ids), ids.shape[1])
-        return executor.run(main, feed={"ids": ids, "lengths": lengths, "slots": slots}, fetch_list=fetches)
-
-
 @pytest.mark.parametrize("relative", [True, False])
 def test_the_first_outputs_of_the_encoder_equal_those_of_the_given_model(corpus: Corpus, relative: bool) -> None:
     model = given_bert(corpus.vocabulary)
     config = config_of(model, "explicit", use_relative_position=relative)
     ids = np.random.default_rng(2).integers(5, F, (2, POSITIONS - 9))
-    context, _ = first_outputs(config, values_of(model, config, corpus)[0], ids, np.array([3]))
+    lengths, arrays = np.full(2, POSITIONS - 9), values_of(model, config, corpus)[0]
+    (context,) = encoder_output_for(config.model, arrays, ids, lengths, np.zeros_like(ids))
     p = {name: value.astype(np.float64) for name, value in model.parameters.items()}
-    for found, row in zip(context.reshape(*ids.shape, H), ids, strict=True):
+    for found, row in zip(context, ids, strict=True):
         expected, _ = reference.encode(BERT, p, p["word_embedding"][row], np.zeros(len(row), int), [])
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -222,9 +205,11 @@ def test_the_first_predictions_of_tokens_equal_those_of_the_given_head(corpus: C
     model = given_bert(corpus.vocabulary, with_head=True)
     config = config_of(model, "contiguous")
     ids = np.random.default_rng(2).integers(5, F, (1, 20))
-    slots = np.array([4, 11])
-    biases = {"mask_lm_out_fc.b_0": np.zeros(F, np.float32)}
-    _, found = first_outputs(config, values_of(model, config, corpus, biases)[0], ids, slots)
+    slots, biases = np.array([4, 11]), {"mask_lm_out_fc.b_0": np.zeros(F, np.float32)}
+    started = dataclasses.replace(model, parameters=values_of(model, config, corpus, biases)[0])
+    with fresh_scope():
+        batch = {"input_ids": ids, "lengths": np.array([20]), "slots": slots}
+        found = run_with_executor(build_prediction(config, SIZES), started, batch)["probabilities"]
     p = {name: value.astype(np.float64) for name, value in model.parameters.items()}
     x, _ = reference.encode(BERT, p, p["word_embedding"][ids[0]], np.zeros(20, int), [])
     scores = reference.scores(p, x[slots], "mask_lm", p["word_embedding"], BERT.layer_norm_eps)
