@@ -88,7 +88,7 @@ def started(
 ) -> Iterator[subprocess.Popen[str]]:
     """Start Python with this project in a new process; at the end, it and all processes that it started are killed."""
     mark = {"STARTED_BY_A_TEST": uuid4().hex}
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), **mark, **environment}
+    variables = {"PYTHONPATH": str(ROOT), **os.environ, **mark, **environment}
     command = [sys.executable, *arguments]
     with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=stdout, stderr=stderr, text=True) as process:
         try:
