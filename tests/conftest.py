@@ -95,11 +95,8 @@ def corpus(built: Path) -> Corpus:
 @pytest.fixture(scope="session")
 def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of 24 steps, with dropout. Tests must not change it."""
-
-    def make(folder: Path) -> None:
-        pretrain(built, folder / "run", *FINISHED).ok()
-
-    return made_once(tmp_path_factory, "finished", make) / "run"
+    made = made_once(tmp_path_factory, "finished", lambda folder: pretrain(built, folder / "run", *FINISHED).ok())
+    return made / "run"
 
 
 @pytest.fixture(scope="session")
@@ -111,11 +108,7 @@ def tiny_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def finetuned(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished fine-tuning. Tests must not change it."""
-
-    def make(folder: Path) -> None:
-        finetune(tiny_task, folder / "run").ok()
-
-    return made_once(tmp_path_factory, "finetuned", make) / "run"
+    return made_once(tmp_path_factory, "finetuned", lambda folder: finetune(tiny_task, folder / "run").ok()) / "run"
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from tasks.sweeps.runs import GRIDS, read_grid
 from tasks.sweeps.table import PUBLISHED, published_columns
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
-from tests.support.configs import load
-from tests.support.objectives import CONFIGS, RUNGS
+from tests.support.objectives import CONFIGS, RUNGS, load
 
 # Table 6: steps, batch size, learning rate, warm-up steps, beta2; then what all three have.
 PRETRAINING = {
@@ -129,18 +128,14 @@ def test_the_lexicon_has_the_papers_size_by_default() -> None:
     assert parse_orders(default) == {2: 200_000, 3: 100_000}
 
 
-def finetuning(task: str) -> dict[str, Any]:
-    values = read_values(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {})
-    return flatten(asdict(FinetuneConfig())) | values
-
-
 @pytest.mark.parametrize("task", [*FINETUNING, *CHINESE])
 def test_fine_tuning_has_the_papers_settings_and_grid(task: str) -> None:
     """Tables 7 to 10: a grid for English, of which conf/tasks has one setting; one setting for Chinese.
 
     Appendix B.3: of a long text, the first 512 tokens are read.
     """
-    settings, grid = finetuning(task), read_grid("paper", task)
+    own = read_values(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {})
+    settings, grid = flatten(asdict(FinetuneConfig())) | own, read_grid("paper", task)
     keys = [f"optimizer.{key}" for key in ("batch_size", "learning_rate", "epochs")]
     if task in CHINESE:
         *expected, dropout = CHINESE[task]

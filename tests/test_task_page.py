@@ -28,8 +28,8 @@ from tasks.registry.task_file import (
 from tasks.training.config import FinetuneConfig, FinetunePaths
 from tasks.training.prepare import prepare
 from tests.support.commands import ROOT
-from tests.support.given_model import BERT, given_bert
 from tests.support.made_once import made_once
+from tests.support.model_folders import BERT, given_bert
 from tests.support.task_files import write
 from tests.test_documentation import rows_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, shell
 from tests.support.further_cases import FURTHER
 from tests.support.runs import TINY
 from tests.support.task_files import write
@@ -51,27 +51,15 @@ def run(tmp_path: Path) -> Run:
     if sys.version_info >= (3, 11):
         # The user's own files may have the names of packages.
         write(place / "reader.py", "raise SystemExit('the wrong package')\n")
-    own = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHON", "NPROC", "DATA")}
-    own |= {"PATH": f"{environment / 'bin'}{os.pathsep}{own['PATH']}", "OMP_NUM_THREADS": "1"}
+    own: dict[str, str | None] = dict.fromkeys(("PYTHONPATH", "PYTHON", "NPROC", "DATA"))
+    own |= {"PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
     # The wheel's packages, not those of the checkout.
     code = "import reader, ernie_gram, tasks; print(reader.__file__, ernie_gram.__file__, tasks.__file__)"
-    found = subprocess.run(
-        [str(python), "-c", code], cwd=place.parent, env=own, capture_output=True, text=True, check=True
-    )
+    found = shell(str(python), "-c", code, cwd=place.parent, **own).ok()
     assert [Path(name).parents[1] for name in found.stdout.split()] == [packages] * 3
 
     def run(*arguments: object, **more: str) -> str:
-        done = subprocess.run(
-            ["ernie-gram", *map(str, arguments)],
-            cwd=place,
-            env={**own, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-        return done.stdout
+        return shell("ernie-gram", *map(str, arguments), cwd=place, timeout=600, **(own | more)).ok().stdout
 
     return run
 

@@ -113,8 +113,6 @@ def main() -> None:
         rounds = [[tool.answer(SENTENCES)["seconds"] for tool in tools] for _ in range(arguments.rounds + 1)][1:]
         print(f"ours, transformers: {[[round(each, 2) for each in pair] for pair in rounds]}")
         print(f"ratio: {median(ours / theirs for ours, theirs in rounds):.2f}")
-        for tool in tools:
-            tool._process.stdin.close()  # type: ignore[union-attr]
 
 
 if __name__ == "__main__":

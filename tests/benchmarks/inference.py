@@ -155,8 +155,6 @@ def measure(arguments: argparse.Namespace, job: dict[str, Any], threads: int, fo
                     if turn:  # the first answers are a warm-up
                         found.setdefault((name, work), []).append(answer)
             print(f"round {turn} of {arguments.rounds}", file=sys.stderr, flush=True)
-        for process in tools.values():
-            process._process.stdin.close()  # type: ignore[union-attr]
     return [table_row(name, arguments.works, found, REFERENCE in tools) for name in tools]
 
 

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.conftest import build_all
-from tests.support.commands import ERNIE_GRAM, ROOT, processes_with, two_ranks, wait_for
+from tests.support.commands import in_ranks, ranks_with, started, wait_for
 from tests.support.runs import NO_DROPOUT, evaluations, options, train_losses
 
 STEPS_PER_KILL, SAVE_EVERY = 30, 10
@@ -61,40 +61,23 @@ class Training:
         more += [f"--trainer.eval_every={self.max_steps}", "--trainer.hang_seconds=300", *NO_DROPOUT]
         # Two processes round otherwise than one. At this rate the differences do not grow from step to step.
         more.append("--optimizer.learning_rate=1e-3")
-        start = [*ERNIE_GRAM, "pretrain"] if processes == 1 else two_ranks(self.log)
-        return [sys.executable, *start, *options(self.built, self.output, *more)]
+        start = ["-m", "ernie_gram.pretrain"] if processes == 1 else in_ranks(self.log)
+        return [*start, *options(self.built, self.output, *more)]
 
     @contextmanager
-    def started(self, processes: int) -> Iterator[subprocess.Popen[bytes]]:
+    def started(self, processes: int) -> Iterator[subprocess.Popen[str]]:
         """Start the training; at the end of the context no process of it is left."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: str(self.output)}
-        with (self.log / "console.txt").open("ab") as console:
-            process = subprocess.Popen(
-                self.command(processes), cwd=ROOT, env=environment, stdout=console, stderr=console
-            )
-        try:
+        console, mark = self.log / "console.txt", {MARK: str(self.output)}
+        with console.open("ab") as said, started(*self.command(processes), stdout=said, stderr=said, **mark) as process:
             yield process
-        finally:
-            for pid in self.processes():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            process.wait()
 
-    def processes(self) -> dict[int, int | None]:
-        """Return process -> rank of all processes of this training; None for the launcher."""
-        found: dict[int, int | None] = {}
-        for process, variables in processes_with(f"{MARK}={self.output}").items():
-            ranks = [int(line.split("=")[1]) for line in variables if line.startswith("PADDLE_TRAINER_ID=")]
-            found[process] = ranks[0] if ranks else None
-        return found
+    def processes(self) -> dict[int | None, int]:
+        """Return rank -> process of all processes of this training; None for the launcher."""
+        return ranks_with(**{MARK: str(self.output)})
 
     def step(self) -> int:
         """Return the last step in the log."""
         return max((record["step"] for record in read_log(self.output)), default=0)
-
-    def is_saving(self) -> bool:
-        """Return whether a checkpoint is being written."""
-        return any(self.output.glob(".step_*.partial"))
 
     def check(self) -> list[str]:
         """Return what is wrong with the checkpoints; "saved" lines in all output count as promises."""
@@ -119,8 +102,8 @@ def disturb(training: Training, processes: int, target: str, saving: bool, step:
     with training.started(processes) as job:
         wait_for(lambda: training.step() >= step or job.poll() is not None, START_SECONDS)
         time.sleep(delay)
-        ranks = {rank or 0: pid for pid, rank in training.processes().items() if rank is not None or processes == 1}
-        if saving and not wait_for(training.is_saving, SAVE_SECONDS):
+        ranks = {rank or 0: pid for rank, pid in training.processes().items() if rank is not None or processes == 1}
+        if saving and not wait_for(lambda: any(training.output.glob(".step_*.partial")), SAVE_SECONDS):
             print("the moment was missed: ", end="")
         if job.poll() is not None:
             return [f"ended with status {job.returncode} before the kill"]
@@ -165,7 +148,7 @@ def run(folder: Path, kills: int, chance: random.Random) -> int:
         bad += bool(disturb(training, processes, target, saving, step, chance.uniform(0, 0.2)))
     with training.started(1) as job:
         bad += job.wait() != 0
-    problems = [*training.check(), *(f"left: {pid}" for pid in training.processes())]
+    problems = [*training.check(), *(f"left: {pid}" for pid in training.processes().values())]
     print("\n".join(problems) or "no process left, no checkpoint lost or false")
     found, expected = (evaluations(each.output)[-1] for each in (training, undisturbed))
     apart = max(abs(found[key] / value - 1) for key, value in expected.items() if isinstance(value, float) and value)

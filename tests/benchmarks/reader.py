@@ -49,6 +49,16 @@ def beginning(paths: list[Path], size: int) -> bytes:
     return next(TextFiles(paths).segments(size)).text()
 
 
+def text_and_vocabulary(arguments: argparse.Namespace) -> tuple[bytes, Vocabulary]:
+    """Return the beginning of the input, or of the demo text, and the given vocabulary, or one trained on that text."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = find_files(arguments.input or [str(write_text(Path(folder) / "demo", documents())[0])])
+        text = beginning(paths, int(arguments.megabytes * 1_000_000))
+    if arguments.vocab:
+        return text, load_vocabulary(arguments.vocab)
+    return text, train_wordpiece(count_words(text.decode().split("\n"), True), 8000, True)
+
+
 def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:
     """Run the counting job on a text, in one process."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
@@ -111,17 +121,9 @@ def main() -> None:
     parser.add_argument("--chinese", nargs="+")
     parser.add_argument("--megabytes", type=int, default=60)
     arguments = parser.parse_args()
+    text, vocabulary = text_and_vocabulary(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = find_files(arguments.input or [str(write_text(folder / "demo", documents())[0])])
-        text = beginning(paths, arguments.megabytes * 1_000_000)
-        lines = text.decode().split("\n")
-        vocabulary: Vocabulary = (
-            load_vocabulary(arguments.vocab)
-            if arguments.vocab
-            else train_wordpiece(count_words(lines, True), 8000, True)
-        )
-        del lines
         print(f"{len(text) / 1e6:.1f} MB of English\n\n| task | throughput | unit |\n| --- | ---: | --- |")
         print_row("split English", len(text) / 1e6, "MB", lambda: WordIndex(True).encode(text))
         if arguments.chinese:

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reader.demo_text import documents, write_text
-from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
-from reader.tokenization.vocabulary_file import load_vocabulary
-from reader.tokenization.wordpiece import count_words, train_wordpiece
 from tests.benchmarks.measure import cpu_seconds
+from tests.benchmarks.reader import text_and_vocabulary
 from tests.support.reference_tokenizer import reference
 
 
@@ -60,18 +56,12 @@ def measure(texts: list[str], vocabulary: Vocabulary) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--input", type=Path)
+    parser.add_argument("--input", nargs="+")
     parser.add_argument("--vocab", type=Path)
     parser.add_argument("--megabytes", type=float, default=4)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        path = arguments.input or write_text(Path(folder), documents())[0]
-        text = next(TextFiles([path]).segments(int(arguments.megabytes * 1_000_000))).text().decode()
-    texts = [line for line in text.split("\n") if line.strip()]
-    vocabulary = (
-        load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(count_words(texts, True), 8000, True)
-    )
-    measure(texts, vocabulary)
+    text, vocabulary = text_and_vocabulary(arguments)
+    measure([line for line in text.decode().split("\n") if line.strip()], vocabulary)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import paddle
@@ -16,7 +15,6 @@ from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.device import World
 from ernie_gram.eager import load_layer
 from ernie_gram.export_inference import export_model
-from ernie_gram.formats.model import ModelRecord
 from ernie_gram.graph import static_mode
 from ernie_gram.pretraining.chunked_softmax import all_logits
 from ernie_gram.pretraining.network import PretrainModel, build_prediction
@@ -53,16 +51,9 @@ def in_static(function, *arguments, **keywords):  # type: ignore[no-untyped-def]
         return function(*arguments, **keywords)
 
 
-def made(rung: str | None, **changes: Any) -> ModelRecord:
-    """Return a random model; making it switches to static mode."""
-    record = random_model(rung, **changes)
-    paddle.disable_static()
-    return record
-
-
 @pytest.mark.parametrize("rung", ["explicit", "both"])
 def test_logits_over_units_and_all_gradients_equal_those_of_the_static_program(rung: str) -> None:
-    record, rng = made(rung), np.random.default_rng(5)
+    record, rng = random_model(rung), np.random.default_rng(5)
     config = config_of(rung, record.config)
     ids, lengths, _ = random_ids()
     slots = np.array([2, 5, 14])
@@ -99,7 +90,7 @@ def test_logits_over_units_and_all_gradients_equal_those_of_the_static_program(r
 
 @pytest.mark.parametrize("rung", ["contiguous", "explicit", "both"])
 def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str) -> None:
-    record, random = made(rung), np.random.default_rng(1)
+    record, random = random_model(rung), np.random.default_rng(1)
     model = Model(record)
     batch = model.texts.masked_batch([model.texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)])
     sizes = CorpusSizes(TOKENS, NGRAMS if record.lexicon else 0)
@@ -117,7 +108,7 @@ def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str
 
 
 def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Path) -> None:
-    record, text = made("explicit"), f"ba {MASK} be"
+    record, text = random_model("explicit"), f"ba {MASK} be"
     models = [Model(record)]
     for outputs in ("fill_mask", "encoder"):
         in_static(export_model, record, outputs, tmp_path / outputs, World(0, 1, paddle.CPUPlace()))
@@ -140,7 +131,7 @@ def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Pat
 
 
 def test_texts_and_pairs_get_vectors_and_offsets() -> None:
-    model = Model(made(None, **PAIRS))
+    model = Model(random_model(None, **PAIRS))
     first, pair, last = model.encode(["ba be  bi", ("Ba", "be bo"), "ba"])
     assert first.tokens == ["[CLS]", "ba", "be", "bi", "[SEP]"]
     assert first.offsets == [None, (0, 2), (3, 5), (7, 9), None]
@@ -158,7 +149,7 @@ def test_texts_and_pairs_get_vectors_and_offsets() -> None:
 @pytest.mark.parametrize("has_relative_position", [True, False])
 @pytest.mark.parametrize("text", ["ba be bi bo bu da de di do du", ("ba be bi", "de da")])
 def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_relative_position: bool) -> None:
-    record = made(None, **PAIRS | {"use_relative_position": has_relative_position})
+    record = random_model(None, **PAIRS | {"use_relative_position": has_relative_position})
     parameters = {name: values.astype(np.float64) for name, values in record.parameters.items()}
     model = Model(record)
     encoded = model.texts.encode((text,) if isinstance(text, str) else text)
@@ -179,7 +170,7 @@ def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_
 
 
 def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
-    model = Model(made("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
+    model = Model(random_model("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
     before = model.encode(["ba be"])[0].hidden
     ids, labels = tensors(np.array([[2, 5, 6, 4, 3]]), np.array([7]))
     optimizer = paddle.optimizer.AdamW(0.01, parameters=model.layer.parameters())
@@ -202,7 +193,7 @@ def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_pat
 
 
 def test_a_layer_draws_no_numbers_and_two_models_share_nothing() -> None:
-    record = made("both")
+    record = random_model("both")
     paddle.seed(3)
     expected = paddle.rand([4]).numpy()
     paddle.seed(3)
@@ -221,7 +212,7 @@ def test_the_mode_and_the_recorded_gradients_of_the_caller_survive_an_error_in_s
     x = paddle.to_tensor([3.0], stop_gradient=False)
     with pytest.raises(ZeroDivisionError, match="False"), static_mode(paddle.static.Scope()):
         raise ZeroDivisionError(paddle.in_dynamic_mode())
-    model, y = Model(made("both")), x * x
+    model, y = Model(random_model("both")), x * x
     with static_mode(paddle.static.Scope()):
         assert model.encode(["ba"])[0].hidden.shape == (3, 24)
         assert len(model.fill_mask("ba [MASK]", draws=1)[0]) == 5
@@ -259,7 +250,7 @@ TEXTS = ["ba be bi", ("ba", "bo bu ba be"), "bi"]
 
 
 def test_single_vectors_are_one_array_in_the_order_of_the_texts(tmp_path: Path) -> None:
-    record = made(None, **PAIRS)
+    record = random_model(None, **PAIRS)
     in_static(export_model, record, "encoder", tmp_path / "e", World(0, 1, paddle.CPUPlace()))
     for model in (Model(record), Model.load(tmp_path / "e")):
         assert str(model.folder) in repr(model)
@@ -279,12 +270,12 @@ def test_single_vectors_are_one_array_in_the_order_of_the_texts(tmp_path: Path) 
         with pytest.raises(InputError, match=r"^vectors: "):
             model.encode(TEXTS, vectors="median")
     with pytest.raises(InputError, match=r"^vectors: 'pooled'"):
-        Model(made("explicit")).encode(["ba"], vectors="pooled")
+        Model(random_model("explicit")).encode(["ba"], vectors="pooled")
 
 
 def test_the_network_is_saved_and_trained_as_a_static_program(tmp_path: Path) -> None:
     """With `paddle.jit`; gradients too."""
-    record = made(None, **PAIRS)
+    record = random_model(None, **PAIRS)
     inputs = [paddle.to_tensor(array) for array in Model(record).batch(TEXTS).values()]
     one, other = Model(record).layer, Model(record).layer
     expected = one(*inputs)

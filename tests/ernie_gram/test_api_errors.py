@@ -10,12 +10,12 @@ import pytest
 
 from ernie_gram.api import Model
 from reader.errors import InputError
-from tests.ernie_gram.test_api import made
 from tests.support.data_frames import FRAMES
+from tests.support.exported_models import random_model
 
 
 def test_a_pair_needs_two_sentence_types() -> None:
-    model = Model(made("explicit", sent_type_vocab_size=1, use_sentence_embedding=True))
+    model = Model(random_model("explicit", sent_type_vocab_size=1, use_sentence_embedding=True))
     assert len(model.encode(["ba"])) == 1
     with pytest.raises(InputError, match=r"^texts\[1\]: a pair"):
         model.encode(["ba", ("ba", "be")])
@@ -24,7 +24,7 @@ def test_a_pair_needs_two_sentence_types() -> None:
 
 
 def test_numbers_must_be_whole_and_positive() -> None:
-    model = Model(made("explicit"))
+    model = Model(random_model("explicit"))
     sizes: list[Any] = [0, 1.5, "3", None, True, [1, 2]]
     for size in sizes:
         with pytest.raises(InputError, match=r"^batch_size: "):
@@ -35,7 +35,7 @@ def test_numbers_must_be_whole_and_positive() -> None:
 
 
 def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
-    model, frames = Model(made("explicit")), [frame({"ba": ["be"]}) for frame in FRAMES]
+    model, frames = Model(random_model("explicit")), [frame({"ba": ["be"]}) for frame in FRAMES]
     wrong: list[Any] = [("ba", "be", "bi"), ("ba",), 3, None, b"ba", {"ba": "be"}, Path("ba"), *frames]
     for texts in ("ba be", *wrong[2:]):
         for door in (model.encode, model.batch):
@@ -57,7 +57,7 @@ def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
 
 @pytest.mark.parametrize("empty", ["", " \n\u3000", "\u200b", "\u0301", "\x00", "\ufffd"])
 def test_an_empty_text_is_refused_in_every_door(empty: str) -> None:
-    model = Model(made("explicit"))
+    model = Model(random_model("explicit"))
     for encode in (model.encode, model.batch):
         with pytest.raises(InputError, match=r"^texts\[1\]: "):
             encode(["ba", empty])

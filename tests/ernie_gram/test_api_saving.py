@@ -17,14 +17,14 @@ from ernie_gram.formats.model import TrainingRecord
 from ernie_gram.formats.registry import read_model
 from ernie_gram.graph import static_mode
 from reader.errors import InputError
-from tests.ernie_gram.test_api import made
+from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
 
 
 def test_a_saved_model_has_the_scores_of_its_parameters_only(tmp_path: Path) -> None:
     training = TrainingRecord(scores={"perplexity": 118.0})
     for name, is_changed in (("same", False), ("changed", True)):
-        model = Model(replace(made("explicit", vocab_size=TOKENS), training=training))
+        model = Model(replace(random_model("explicit", vocab_size=TOKENS), training=training))
         weight = model.layer.encoder.embeddings.word.weight
         with paddle.no_grad():
             weight.set_value(weight * (0.5 if is_changed else 1.0))
@@ -36,7 +36,7 @@ def test_a_saved_model_has_the_scores_of_its_parameters_only(tmp_path: Path) -> 
 
 
 def test_parameters_are_saved_in_float32_and_only_if_they_are_finite(tmp_path: Path) -> None:
-    model = Model(made("explicit", vocab_size=TOKENS))
+    model = Model(random_model("explicit", vocab_size=TOKENS))
     model.layer.to(dtype="bfloat16")
     expected = {parameter.name: parameter.astype("float32").numpy() for parameter in model.layer.parameters()}
     with static_mode(paddle.static.Scope()):
@@ -76,7 +76,7 @@ def resized(layer: ModelLayer) -> str:
 def test_a_network_with_other_layers_than_the_model_is_not_saved(
     tmp_path: Path, change: Callable[[ModelLayer], str]
 ) -> None:
-    model = Model(made("explicit", vocab_size=TOKENS))
+    model = Model(random_model("explicit", vocab_size=TOKENS))
     message = change(model.layer)
     with pytest.raises(InputError, match=message):
         model.save(tmp_path / "model")
@@ -84,7 +84,7 @@ def test_a_network_with_other_layers_than_the_model_is_not_saved(
 
 
 def test_a_head_of_ones_own_is_kept_with_the_trained_model(tmp_path: Path) -> None:
-    model = Model(made("explicit", vocab_size=TOKENS))
+    model = Model(random_model("explicit", vocab_size=TOKENS))
     layer, head = model.layer, paddle.nn.Linear(model.layer.hidden_size, 3)
     optimizer = paddle.optimizer.SGD(0.1, parameters=[*layer.parameters(), *head.parameters()])
     texts = ["a text", "another"]
@@ -108,7 +108,7 @@ def test_a_head_of_ones_own_is_kept_with_the_trained_model(tmp_path: Path) -> No
 
 
 def test_a_head_is_named_arrays_of_finite_floating_point_numbers(tmp_path: Path) -> None:
-    model = Model(made("explicit", vocab_size=TOKENS))
+    model = Model(random_model("explicit", vocab_size=TOKENS))
     head = paddle.nn.Linear(2, 1)
     numbers: list[Any] = [head, {"steps": paddle.to_tensor([3])}, {"inner": head.state_dict()}]
     for given in (*numbers, {"weight": head.weight * float("nan")}):

@@ -6,6 +6,17 @@ import numpy as np
 import paddle
 import pytest
 
+from ernie_gram import graph
+from ernie_gram.graph import (
+    computing,
+    for_product,
+    fuses_attention,
+    fuses_classes,
+    share_constants,
+    skip_gradients_of_additions,
+    up_to_multiple,
+)
+from ernie_gram.training.program import open_program
 from tests.support.static_programs import fresh_program, fresh_scope
 
 
@@ -14,10 +25,6 @@ def names(program: paddle.static.Program) -> list[str]:
 
 
 def test_a_value_is_cast_once_in_half_precision_and_not_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram import graph
-    from ernie_gram.graph import computing, for_product
-    from ernie_gram.training.program import open_program
-
     monkeypatch.setattr(graph, "on_cpu", lambda: False)
     for precision, casts in (("bfloat16", 2), ("float32", 0)):
         with fresh_scope(), open_program([]) as opened, computing(precision):
@@ -36,15 +43,11 @@ def test_a_value_is_cast_once_in_half_precision_and_not_in_float32(monkeypatch: 
     ("precision", "fuses", "expected"), [("float32", True, 2), ("bfloat16", True, 1), ("float32", False, 0)]
 )
 def test_the_softmax_over_classes_is_fused_in_float32_only(precision: str, fuses: bool, expected: int) -> None:
-    from ernie_gram.graph import computing, fuses_attention, fuses_classes
-
     with fresh_program(), computing(precision, fuses):
         assert fuses_attention() + fuses_classes() == expected
 
 
 def test_equal_constants_on_the_host_are_one_but_not_tensors_that_are_changed() -> None:
-    from ernie_gram.graph import share_constants, up_to_multiple
-
     with fresh_program() as (executor, main, _):
         x, y = paddle.static.data("x", [None, 3]), paddle.static.data("y", [3], "int32")
         # The factor 2 several times, the shape [3, -1] twice; tensors of ones and zeros are no constants on the host.
@@ -65,8 +68,6 @@ def test_equal_constants_on_the_host_are_one_but_not_tensors_that_are_changed() 
 
 
 def test_gradients_of_additions_are_not_copied_unless_they_broadcast_or_are_fetched() -> None:
-    from ernie_gram.graph import skip_gradients_of_additions
-
     random = np.random.default_rng(1)
     feed = {
         name: random.standard_normal(shape, np.float32) for name, shape in (("x", (2, 3)), ("y", (2, 3)), ("z", (3,)))
@@ -92,8 +93,6 @@ def test_gradients_of_additions_are_not_copied_unless_they_broadcast_or_are_fetc
 
 
 def test_a_gradient_that_is_changed_in_place_is_copied() -> None:
-    from ernie_gram.graph import skip_gradients_of_additions
-
     with fresh_program() as (executor, main, _):
         x, y = (paddle.static.data(name, [3]) for name in "xy")
         x.stop_gradient = y.stop_gradient = False

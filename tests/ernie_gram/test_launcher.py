@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 from ernie_gram.run.heartbeat import heartbeat_file, read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ERNIE_GRAM, ROOT, shell, wait_for
+from tests.support.commands import ROOT, Done, shell, started, wait_for
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
 
-def pretrain_sh(
-    built: Path, output: Path, *more: str, config: str = "conf/pretrain/small_en.yaml", **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run run_pretrain.sh; its variables are those of `environment` only."""
+def pretrain_sh(built: Path, output: Path, *more: str, **environment: str) -> Done:
+    """Run run_pretrain.sh, which must end well and warn of nothing; its variables are those of `environment` only."""
     variables = {"NPROC": None, "CUDA_VISIBLE_DEVICES": None, **environment}
-    return shell(str(ROOT / "run_pretrain.sh"), config, *options(built, output, *more), **variables)
+    command = [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, output, *more)]
+    done = shell(*command, **variables).ok()
+    assert done.stderr == ""
+    return done
 
 
 def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
     """One process is started for each GPU, and uses it."""
     environment = pretended_gpu.environment(2) | {pretended_gpu.CALLS: str(tmp_path), "LOG_DIR": str(tmp_path / "log")}
     more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.micro_batch=3", "--trainer.device=gpu"]
-    config = "conf/ablation/explicit.yaml"
-    done = pretrain_sh(built, tmp_path / "run", *more, config=config, **environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    pretrain_sh(built, tmp_path / "run", *more, **environment)
     for rank in (0, 1):
         calls = (tmp_path / f"{rank}.txt").read_text().splitlines()
         assert set(calls[1:]) == {"peak"}
@@ -50,9 +47,7 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     more.append(f"--paths.held_out={built / 'corpus'}")
     environment = {"NPROC": "2", "LOG_DIR": str(tmp_path / "log"), **pretended_gpu.environment(1)}
     environment |= {"PADDLE_DISTRI_BACKEND": "nccl", pretended_gpu.CALLS: str(tmp_path)}
-    config = "conf/ablation/explicit.yaml"
-    done = pretrain_sh(built, tmp_path / "run", *more, config=config, **environment)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = pretrain_sh(built, tmp_path / "run", *more, **environment)
     warning = f"warning: paths.held_out: {built / 'corpus'} has the text of "
     assert done.stdout.count(warning) == 1
     large = f"warning: {built / 'corpus'}: the lexicon is too large for this text"
@@ -70,19 +65,14 @@ def test_a_machine_whose_others_do_not_come_says_where_it_waits(built: Path, tmp
         "NPROC": "1",
         "LOG_DIR": str(tmp_path / "log"),
     }
-    command = [sys.executable, *ERNIE_GRAM, "pretrain", "conf/ablation/explicit.yaml"]
-    process = subprocess.Popen(
-        [*command, *options(built, tmp_path / "run")], cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE
-    )
-    try:
+    command = ["-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml", *options(built, tmp_path / "run")]
+    with started(*command, **variables) as process:
         assert wait_for(lambda: (beat := read_beat(heartbeat_file(log, 1))) and beat.activity.startswith("waits for"))
         beat = read_beat(heartbeat_file(log, 1))
         assert beat
         assert beat.activity == f"waits for all processes at {master}"
         process.terminate()
-        shown = process.communicate(timeout=60)[0].decode()
-    finally:
-        process.kill()
+        shown = process.communicate(timeout=60)[0]
     assert shown == f"ranks    1 of 2, from rank 1; all meet at {master}\n"
     assert process.returncode == 143
 
@@ -100,7 +90,7 @@ SCONTROL = """#!/bin/sh
 """
 
 
-def slurm(built: Path, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def slurm(built: Path, folder: Path, *more: str, **environment: str) -> Done:
     """Run the launcher in a job step with two tasks; both are on this machine."""
     for name, script in (("srun", SRUN), ("scontrol", SCONTROL)):
         path = folder / "bin" / name

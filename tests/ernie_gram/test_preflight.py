@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.distributed import measure
+from ernie_gram.preflight import main
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.runs import options
 
@@ -15,8 +17,6 @@ SPEED = ["--peak_tflops=0.1", "--bandwidth=1GB"]
 
 
 def preflight(*arguments: str) -> Done:
-    from ernie_gram.preflight import main
-
     return call(main, *arguments)
 
 
@@ -66,8 +66,6 @@ def test_a_given_peak_is_that_of_gpus_unless_the_device_is_a_cpu() -> None:
 def test_a_peak_that_is_not_given_is_measured_and_divided_among_processes_on_cpus(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ernie_gram.distributed import measure
-
     monkeypatch.setattr(measure, "matmul_peak", lambda executor, precision: 4e12)
     arguments = [*options(built, tmp_path / "run"), "--gpus=2", "--utilisation=0.25"]
     done = preflight(*arguments).ok()

@@ -6,9 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,9 @@ import pytest
 from tqdm import tqdm
 
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_log import read_log
-from tests.support.commands import ERNIE_GRAM, ROOT, kill_when, two_ranks
+from ernie_gram.run.run_log import last_evaluation, read_log
+from tests.support.bfloat16 import needs_bfloat16
+from tests.support.commands import in_ranks, kill_when, ranks_with, started, wait_for
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
 
@@ -43,42 +41,21 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
-def rank_processes(output: Path) -> dict[int, int]:
-    """Return rank -> process of the ranks that write to a folder."""
-    found = {}
-    for pid in subprocess.run(["pgrep", "-f", str(output)], capture_output=True, text=True, check=False).stdout.split():
-        with suppress(OSError):
-            variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
-            found |= {int(line.split("=")[1]): int(pid) for line in variables if line.startswith("PADDLE_TRAINER_ID=")}
-    return found
-
-
 def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(built: Path, tmp_path: Path) -> None:
     """The first process gets SIGTERM, then rank 1 alone of two gets it, then rank 0 of two is killed."""
     finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
     more = ["--trainer.max_steps=150", "--trainer.save_every=50", "--trainer.eval_every=150", *NO_DROPOUT]
     pretrain(built, finished, *more).ok()
-    alone, two = [sys.executable, *ERNIE_GRAM, "pretrain"], [sys.executable, *two_ranks(log)]
+    alone, two, mark = ["-m", "ernie_gram.pretrain"], in_ranks(log), {"RUN_OF_THIS_TEST": str(output)}
 
     def disturb(command: list[str], step: int, rank: int, number: int) -> tuple[int, str]:
         """Send a signal to one rank as soon as `step` is logged; return the status of the job and its last line."""
-        with subprocess.Popen(
-            [*command, *options(built, output, *more)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            deadline = time.monotonic() + 280
-            while all(record["step"] < step for record in read_log(output)):
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.005)
-            ranks = rank_processes(output)
-            os.kill(ranks.get(rank, process.pid), number)
+        with started(*command, *options(built, output, *more), stderr=subprocess.STDOUT, **mark) as process:
+            assert wait_for(lambda: process.poll() is not None or any(r["step"] >= step for r in read_log(output)), 280)
+            assert process.poll() is None
+            os.kill(ranks_with(**mark).get(rank, process.pid), number)
             console = process.communicate(timeout=200)[0]
-        assert rank_processes(output) == {}, "a rank has outlived its launcher"
+            assert ranks_with(**mark) == {}, "a rank has outlived its launcher"
         return process.returncode, console.splitlines()[-1]
 
     def saved_step() -> int:
@@ -121,3 +98,36 @@ def test_training_lowers_the_held_out_perplexity(
         assert last < 0.9 * by_frequency
     assert (bars["training"].n, bars["training"].total) == (160, 160)
     assert bars["evaluating"].n == bars["evaluating"].total
+
+
+# In bfloat16. Products of the other tests' models are too small to be rounded.
+LARGER = ["--model.hidden_size=72", "--model.num_attention_heads=2", "--model.out_emb_size=40", *as_options("cnp")]
+STEPS = ["--trainer.max_steps=8", "--optimizer.decay_steps=8", "--trainer.eval_sequences=80"]
+HALF = [*LARGER, *STEPS, "--optimizer.precision=bfloat16"]
+
+
+@pytest.fixture(scope="module")
+def whole(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in bfloat16 without dropout."""
+    output = tmp_path_factory.mktemp("bfloat16") / "run"
+    done = pretrain(built, output, *HALF, *NO_DROPOUT).ok()
+    assert "matrix products in bfloat16" in done.stdout
+    return output
+
+
+@needs_bfloat16
+def test_factors_are_rounded_and_losses_stay_close_to_float32(built: Path, tmp_path: Path, whole: Path) -> None:
+    pretrain(built, tmp_path / "run", *LARGER, *STEPS, *NO_DROPOUT).ok()
+    half, single = (np.array([loss for _, loss, _ in train_losses(each)]) for each in (whole, tmp_path / "run"))
+    assert not np.array_equal(half, single)
+    assert (np.abs(half / single - 1) < 0.01).all()
+    evaluations = [last_evaluation(each) for each in (whole, tmp_path / "run")]
+    assert evaluations[0]["perplexity"] == pytest.approx(evaluations[1]["perplexity"], rel=0.05)
+
+
+@needs_bfloat16
+def test_micro_batches_make_nearly_the_same_updates(built: Path, tmp_path: Path, whole: Path) -> None:
+    """Sums of gradients are rounded differently, and a rounding error of float32 can become one of bfloat16."""
+    pretrain(built, tmp_path / "parts", *HALF, *NO_DROPOUT, "--trainer.micro_batch=3").ok()
+    losses, expected = (np.array([loss for _, loss, _ in train_losses(each)]) for each in (tmp_path / "parts", whole))
+    assert losses == pytest.approx(expected, rel=2e-3)

@@ -19,11 +19,9 @@ TOLERANCE = 2e-3
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the fixed text and everything built from it, and the digests of the results."""
-
-    def make(folder: Path) -> None:
-        (folder / "digests.json").write_text(json.dumps(corpora(folder)))
-
-    return made_once(tmp_path_factory, "golden", make)
+    return made_once(
+        tmp_path_factory, "golden", lambda folder: (folder / "digests.json").write_text(json.dumps(corpora(folder)))
+    )
 
 
 def test_lexicon_and_corpora_are_the_same_on_every_machine(folder: Path) -> None:

@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+import paddle
 
 from ernie_gram.config.loading import load_config
+from ernie_gram.pretrain import train
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
@@ -60,24 +63,19 @@ def options(folder: Path, name: str, *more: str, steps: int = STEPS, rung: str =
     ]
 
 
-def started(folder: Path, rung: str = WITHOUT_DRAWING) -> str:
+def start_of(folder: Path, rung: str = WITHOUT_DRAWING) -> str:
     """Return the option with which all runs of a rung start from the same parameters: each device would draw others."""
     return f"--paths.start={_train(options(folder, f'start_{rung}', '--trainer.device=cpu', steps=1, rung=rung))}"
 
 
 def trained(folder: Path, name: str, device: str, *more: str, steps: int = STEPS, rung: str = WITHOUT_DRAWING) -> Path:
-    """Return the folder of a run on a device, "cpu" or "gpu", from the parameters of `started`; made once."""
-    more = (f"--trainer.device={device}", started(folder, rung), *more)
+    """Return the folder of a run on a device, "cpu" or "gpu", from the parameters of `start_of`; made once."""
+    more = (f"--trainer.device={device}", start_of(folder, rung), *more)
     return _train(options(folder, name, *more, steps=steps, rung=rung))
 
 
 def _train(arguments: list[str]) -> Path:
     """Train or resume a run, unless it is done; return its folder."""
-    import paddle
-
-    from ernie_gram.pretrain import train
-    from ernie_gram.pretraining.prepare import prepare
-
     config, given = load_config(PretrainConfig, arguments)
     run = prepare(config, 1, given=given)
     if run.resume_from is None or checkpoint.step_of(run.resume_from) != config.trainer.max_steps:

@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 import pytest
 
-from ernie_gram.distributed.device import check_device, gpu_number, visible_gpus
+from ernie_gram.distributed.device import check_device, current_place, gpu_number, use_device, visible_gpus
+from ernie_gram.distributed.world import start_world
+from ernie_gram.export_inference import export_model
+from ernie_gram.formats.registry import read_model
+from ernie_gram.inference.description import load_description
+from ernie_gram.inference.exported_program import exported_forward
+from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 from reader.batches import fields
 from reader.errors import InputError
 from tests.gpu.runs import FLOAT32, HALF, STEPS, assert_equal_runs, parameters, steps_of, trained
+from tests.support.static_programs import fresh_program
 
 pytestmark = pytest.mark.gpu
 
@@ -26,20 +34,15 @@ CLASSES, ROWS, DRAWS = 3000, 4000, 25
 
 
 def test_the_device_is_there_and_adds_up_numbers() -> None:
-    import paddle
-
-    from ernie_gram.distributed.world import start_world
-
     check_device("gpu")
-    world, number = start_world("gpu"), gpu_number()
+    number = gpu_number()
     memory = paddle.device.cuda.get_device_properties(number).total_memory / 2**30
     capability = ".".join(map(str, paddle.device.cuda.get_device_capability(number)))
     print(f"{visible_gpus()} x {paddle.device.cuda.get_device_name(number)}, {capability}, {memory:.0f} GiB")
     print(f"Paddle {paddle.version.full_version} for CUDA {paddle.version.cuda()}, NCCL {paddle.version.nccl()}")
-    program = paddle.static.Program()
-    with paddle.static.program_guard(program, paddle.static.Program()):
+    with fresh_program("gpu") as (executor, program, _):
         total = paddle.ones([1 << 20]).sum()
-    assert paddle.static.Executor(world.place).run(program, fetch_list=[total])[0] == 1 << 20
+        assert executor.run(program, fetch_list=[total])[0] == 1 << 20
 
 
 def require_precision(precision: Any) -> None:
@@ -89,13 +92,6 @@ def test_a_run_resumes_on_a_cpu_and_on_a_gpu_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("outputs", ["encoder", "fill_mask"])
 def test_an_exported_program_computes_on_a_gpu_what_it_computes_on_a_cpu(folder: Path, outputs: str) -> None:
-    from ernie_gram.distributed.device import current_place, use_device
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.export_inference import export_model
-    from ernie_gram.formats.registry import read_model
-    from ernie_gram.inference.description import load_description
-    from ernie_gram.inference.exported_program import exported_forward
-
     model, target = read_model(trained(folder, "gpu", "gpu")), folder / f"exported_{outputs}"
     export_model(model, outputs, target, start_world("gpu"))
     lengths = np.array([19, 3, 24])
@@ -118,27 +114,17 @@ def test_an_exported_program_computes_on_a_gpu_what_it_computes_on_a_cpu(folder:
 
 def test_samples_of_the_generator_have_the_frequencies_of_their_probabilities() -> None:
     """Their chi-square statistic, and the count of the most frequent class, are within five standard deviations."""
-    import paddle
-
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
-
-    world = start_world("gpu")
     weights = 1.0 / np.arange(1, CLASSES + 1)
     probabilities = np.random.default_rng(1).permutation(weights / weights.sum())
-    program = paddle.static.Program()
-    with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
+    feed, runs = {"bias": np.log(probabilities).astype(np.float32)}, []
+    with fresh_program("gpu") as (executor, program, _):
         bias = paddle.static.data("bias", [CLASSES], "float32")
         logits = LazyLogits(paddle.zeros([ROWS, 8]), (paddle.zeros([CLASSES, 8]),), bias)
         drawn = cross_entropy(logits, paddle.zeros([ROWS], "int64"), chunks=2, train=False, temperature=1).sampled
-    executor, feed = paddle.static.Executor(world.place), {"bias": np.log(probabilities).astype(np.float32)}
-
-    def draw(seed: int) -> np.ndarray:
-        paddle.seed(seed)
-        return executor.run(program, feed=feed, fetch_list=[drawn])[0]
-
-    runs = [draw(seed) for seed in range(DRAWS)]
-    assert np.array_equal(runs[0], draw(0))
+        for seed in (*range(DRAWS), 0):
+            paddle.seed(seed)
+            runs.append(executor.run(program, feed=feed, fetch_list=[drawn])[0])
+    assert np.array_equal(runs[0], runs.pop())
     assert not np.array_equal(runs[0], runs[1])
     counts = np.bincount(np.concatenate(runs), minlength=CLASSES)
     assert len(counts) == CLASSES

@@ -14,8 +14,7 @@ from tests.support.pretended_gpu import environment
 def test_all_pass_or_are_skipped_with_a_reason(tmp_path: Path) -> None:
     variables = environment(2) | {"GPU_CHECK_QUICK": "1"}
     given = ("-m", "gpu", "-rA", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'pytest'}", "tests/gpu")
-    done = python("-m", "pytest", *given, timeout=550, **variables)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = python("-m", "pytest", *given, timeout=550, **variables).ok()
     assert len(re.findall("^PASSED", done.stdout, re.MULTILINE)) > 15
     skipped = re.findall(r"^SKIPPED .*", done.stdout, re.MULTILINE)
     assert skipped == []

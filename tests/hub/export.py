@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ernie_gram.api import Model
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead, write
 from ernie_gram.formats.parameters import encoder_shapes
@@ -48,10 +49,10 @@ SETTINGS = {
 }
 CLASSES = {"SequenceClassification": 3, "TokenClassification": 5, "QuestionAnswering": 2}
 PAIRS = (
-    ("a short text", ""),
+    "a short text",
     ("the first text of a pair, which is longer", "and the second"),
     ("中文和 English mixed", "“quotes” — and (brackets)"),
-    ("long text " * 60, ""),
+    "long text " * 60,
 )
 
 # One text for each rule that could differ, for a vocabulary of this file's words.
@@ -101,9 +102,10 @@ def main() -> None:
 
 def export_model(path: Path, config: ModelConfig, vocabulary: Vocabulary) -> None:
     """Write a random encoder, alone and, if it has a pooler, with each kind of head; and our outputs."""
-    inputs = batch(vocabulary, config.max_position_embeddings)
     config = dataclasses.replace(config, vocab_size=len(vocabulary))
     model = ModelRecord(path, "test", config, random_arrays(encoder_shapes(config)), vocabulary)
+    ids, lengths, segments = Model(model).batch(PAIRS, truncate=True).values()
+    inputs = {"input_ids": ids, "lengths": lengths, "token_type_ids": segments}
     hidden_BLH, *pooled = encoder_output_for(config, model.parameters, *inputs.values())
     outputs = dict(zip(("sequence_output", "pooled_output"), (hidden_BLH, *pooled), strict=False))
     save(path, model, None, inputs | outputs)
@@ -123,19 +125,6 @@ def save(path: Path, model: ModelRecord, head: TaskHead | None, arrays: Arrays) 
     path.mkdir(parents=True)
     write(model, path, path.name, head)
     np.savez(path.with_suffix(".npz"), **arrays)
-
-
-def batch(vocabulary: Vocabulary, max_length: int) -> Arrays:
-    """Return the pairs as padded token IDs [B, L], lengths [B] and segment IDs [B, L], int64, in this order."""
-    parts = [[token_ids(text, vocabulary) for text in pair if text] for pair in PAIRS]
-    rows = [[*first, *(token for part in more for token in part[1:])][:max_length] for first, *more in parts]
-    lengths = np.array([len(row) for row in rows])
-    ids = np.full((len(rows), lengths.max()), vocabulary.pad)
-    segments = np.zeros_like(ids)
-    for b, (row, (first, *_)) in enumerate(zip(rows, parts, strict=True)):
-        ids[b, : len(row)] = row
-        segments[b, len(first) : len(row)] = 1
-    return {"input_ids": ids, "lengths": lengths, "token_type_ids": segments}
 
 
 def export_tokens(path: Path, vocabulary: Vocabulary, texts: list[str]) -> None:

@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
+from uuid import uuid4
 
-from reader.errors import one_line_errors
+import pytest
+
+from reader.errors import InputError, one_line_errors
+from reader.system.output_files import check_output_path
 
 ROOT = Path(__file__).resolve().parents[2]
 # The arguments of Python that start the console script.
@@ -37,7 +41,7 @@ class Done(NamedTuple):
 
     def ok(self) -> Done:
         """Return the result, which must be that of a success."""
-        assert self.returncode == 0, self.stderr
+        assert self.returncode == 0, self.stdout + self.stderr
         return self
 
 
@@ -77,14 +81,26 @@ def python(*arguments: str, **more: Any) -> Done:
     return shell(sys.executable, *arguments, **{"PYTHONPATH": str(ROOT), **more})
 
 
-def two_ranks(log: Path, *command: str) -> list[str]:
-    """Return the arguments of Python that run a script, or else `ernie-gram pretrain`, in two processes."""
-    return ranks(2, log, *(command or (*ERNIE_GRAM, "pretrain")))
+@contextmanager
+def started(
+    *arguments: str, stdout: Any = subprocess.PIPE, stderr: Any = None, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Start Python with this project in a new process; at the end, it and all processes that it started are killed."""
+    mark = {"STARTED_BY_A_TEST": uuid4().hex}
+    variables = {"PYTHONPATH": str(ROOT), **os.environ, **mark, **environment}
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=stdout, stderr=stderr, text=True) as process:
+        try:
+            yield process
+        finally:
+            for number in processes_with(**mark):
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
 
 
-def ranks(number: int, log: Path, *command: str) -> list[str]:
-    """Return the arguments of Python that run Python with the arguments `command` in some processes."""
-    return ["-c", START_RANKS, str(number), str(log), *command]
+def in_ranks(log: Path, script: str = "ernie_gram/pretrain.py", number: int = 2) -> list[str]:
+    """Return the arguments of Python that run a script in some processes with our launcher."""
+    return ["-c", START_RANKS, str(number), str(log), str(ROOT / script)]
 
 
 def build(*arguments: str) -> None:
@@ -102,14 +118,25 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> bool:
     return bool(condition())
 
 
-def processes_with(*variables: str) -> dict[int, set[str]]:
-    """Return the variables of the environments that have all of these, NAME=VALUE, by the ID of the process."""
+def processes_with(**variables: str) -> dict[int, set[str]]:
+    """Return the variables, NAME=VALUE, of the environments that have all of these, by the ID of the process."""
+    wanted = {"=".join(each) for each in variables.items()}
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # the process has ended, or belongs to another user
             environment = {*(folder / "environ").read_bytes().decode(errors="replace").split("\0")}
-            if {*variables} <= environment and (folder / "cmdline").read_bytes():
+            if wanted <= environment and (folder / "cmdline").read_bytes():
                 found[int(folder.name)] = environment
+    return found
+
+
+def ranks_with(**variables: str) -> dict[int | None, int]:
+    """Return the ID of each process whose environment has all of these by its rank, None for a launcher."""
+    found: dict[int | None, int] = {}
+    # A process that a rank has started has a larger ID.
+    for process, environment in sorted(processes_with(**variables).items(), reverse=True):
+        ranks = [int(line.split("=")[1]) for line in environment if line.startswith("PADDLE_TRAINER_ID=")]
+        found[ranks[0] if ranks else None] = process
     return found
 
 
@@ -138,8 +165,17 @@ def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
     process.communicate()
 
 
-def assert_one_line_error(done: Done, message: str) -> None:
+def assert_one_line_error(done: Done, message: str, status: int = 2) -> None:
     """Assert that a command printed nothing but one line, "error: " and a text that begins with a message."""
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
+
+
+def assert_every_file_is_own(folder: Path, kind: str) -> None:
+    """Assert that a folder is not empty, and that no path in it may be an output, because it belongs to this kind."""
+    paths = list(folder.rglob("*"))
+    assert paths
+    for path in paths:
+        with pytest.raises(InputError, match=f"belongs to the {kind} in "):
+            check_output_path("--to", path, True)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.inference.description import load_description
-from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.exported_program import exported_forward
-from ernie_gram.pretraining.network import build_prediction
+from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
@@ -22,7 +22,6 @@ from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of
-from tests.support.static_programs import fresh_scope
 
 import paddle  # isort: skip
 
@@ -46,16 +45,11 @@ def random_model(rung: str | None, **changes: Any) -> ModelRecord:
     shape = replace(MODEL, **changes)
     config = config_of(rung, shape) if rung else None
     lexicon = made_up_lexicon() if config and config.objective.is_explicit else None
-    with fresh_scope() as executor:
-        programs = [build_encoder(shape, TOKENS)]
-        if config:
-            programs.append(build_prediction(config, CorpusSizes(TOKENS, NGRAMS if lexicon else 0)))
-        random, parameters = np.random.default_rng(7), {}
-        for program in programs:
-            executor.run(program.startup)
-            for name in program.parameters:
-                size = paddle.static.global_scope().find_var(name).get_tensor().shape()
-                parameters[name] = 0.3 * random.standard_normal(size).astype(np.float32)
+    shapes = encoder_shapes(replace(shape, vocab_size=TOKENS))
+    if config:
+        shapes |= parameter_shapes(config, CorpusSizes(TOKENS, NGRAMS if lexicon else 0))
+    random = np.random.default_rng(7)
+    parameters = {name: 0.3 * random.standard_normal(size).astype(np.float32) for name, size in shapes.items()}
     return ModelRecord(
         Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, asdict(config) if config else None
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """Return a folder that `make` has filled, once for all test processes: the first one makes it, the others wait."""
     base = factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

@@ -12,9 +12,8 @@ from ernie_gram.formats.heads import token_head_settings
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes
 from ernie_gram.model.config import ModelConfig
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tests.support.static_programs import Arrays, fresh_scope
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "##s", "dog", "ran", "home", "now", "then", ".", ",", "it")
 VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
@@ -28,6 +27,21 @@ CONFIG = ModelConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
 )
+# Of a model as a warm start is given.
+H, POSITIONS = 16, 40
+BERT = ModelConfig(
+    hidden_size=H,
+    intermediate_size=40,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=POSITIONS,
+    layer_norm_eps=1e-12,
+    out_emb_size=0,
+    use_relative_position=False,
+    use_sentence_embedding=True,
+    use_pooler=True,
+)
+Arrays = dict[str, np.ndarray]
 
 
 def random_arrays(shapes: dict[str, tuple[int, ...]], seed: int = 0, scale: float = 0.3) -> Arrays:
@@ -49,6 +63,16 @@ def random_model(
         shapes |= head_shapes(config, len(vocabulary))
     settings = token_head_settings(config) if with_head else None
     return ModelRecord(Path("made"), "test", config, random_arrays(shapes), vocabulary, None, settings)
+
+
+def given_bert(vocabulary: Vocabulary, with_head: bool = False, seed: int = 0, **more: Any) -> ModelRecord:
+    """Return a BERT with this vocabulary; `more` replaces fields of ModelRecord."""
+    shapes = encoder_shapes(replace(BERT, vocab_size=len(vocabulary)))
+    if with_head:
+        shapes |= head_shapes(BERT, len(vocabulary))
+    parameters = random_arrays(shapes, seed, scale=0.2)
+    fields: dict[str, Any] = {"config": BERT, "parameters": parameters, "vocabulary": vocabulary, **more}
+    return ModelRecord(Path("given"), "bert", **fields)
 
 
 def random_ids(rows: int = 3, length: int = 12, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,8 +102,10 @@ def encoder_output_for(
     Args:
         ids, sentences: int64 [B, L]; lengths: int64 [B], the slots that are no padding.
     """
+    # They load Paddle; the fixtures of all tests import this file.
     from ernie_gram.inference.export import build_encoder
     from ernie_gram.training.variables import set_parameters
+    from tests.support.static_programs import fresh_scope
 
     with fresh_scope() as executor:
         program = build_encoder(config, config.vocab_size or len(VOCABULARY))

@@ -1,9 +1,16 @@
-"""The objectives of the ablation's rungs, from conf/ablation."""
+"""Pre-training configs from command-line arguments, and the objectives of the ablation's rungs, from conf/ablation."""
 
 from __future__ import annotations
 
+from ernie_gram.config.loading import load_config
+from ernie_gram.pretraining.config import PretrainConfig
 from reader.system.installation import CONF
-from tests.support.configs import load
+
+
+def load(*arguments: str) -> PretrainConfig:
+    """Return the config that these command-line arguments give; raises InputError."""
+    return load_config(PretrainConfig, list(arguments))[0]
+
 
 CONFIGS = CONF / "ablation"
 # The rows of table 12 are "explicit" (#5), "cnp" (#4), "enrm" (#3), "both" (#2) and "full" (#1). Those of

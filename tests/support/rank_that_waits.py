@@ -1,6 +1,7 @@
-"""Pre-train as a rank whose exchanges wait for ever once another rank has died, as NCCL's do: see test_lost_rank.py.
+"""Pre-train as a rank whose exchanges wait for ever once another rank has died, as NCCL's do.
 
-gloo, which a pretended GPU exchanges through, raises an exception instead. Rank 1 kills itself in its third step.
+gloo, which a pretended GPU exchanges through, raises an exception instead. Rank 1 kills itself in its third step. See
+tests/ernie_gram/distributed/test_launcher.py.
 """
 
 from __future__ import annotations

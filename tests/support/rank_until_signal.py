@@ -1,4 +1,4 @@
-"""A rank that runs until a signal asks it to end, and then saves: see test_lost_rank.py."""
+"""A rank that runs until a signal asks it to end, and then saves: see distributed/test_launcher.py."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,11 @@ from ernie_gram.distributed.world import World, start_world  # import before Pad
 
 import paddle  # isort: skip
 
-if TYPE_CHECKING:
-    from ernie_gram.pretraining.config import PretrainConfig
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.program import Program
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
+from ernie_gram.training.program import Program, build_training
 
 Arrays = dict[str, np.ndarray]
 
@@ -30,9 +30,11 @@ def fresh_scope(device: str = "cpu") -> Iterator[paddle.static.Executor]:
 
 
 @contextmanager
-def fresh_program() -> Iterator[tuple[paddle.static.Executor, paddle.static.Program, paddle.static.Program]]:
+def fresh_program(
+    device: str = "cpu",
+) -> Iterator[tuple[paddle.static.Executor, paddle.static.Program, paddle.static.Program]]:
     """Yield an executor in a new scope, and a new program and its startup program, to which operations are added."""
-    with fresh_scope() as executor:
+    with fresh_scope(device) as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             yield executor, main, startup
@@ -66,10 +68,6 @@ def run(
 
 def training_program(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build the program that the trainer runs, for one process."""
-    from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.terms.catalog import sparse_parameters
-    from ernie_gram.training.program import build_training
-
     world = World(0, 1, current_place())
     network, sparse = PretrainNetwork(config, sizes, 1), sparse_parameters(config)
     return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute)

@@ -13,7 +13,7 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import Finetuning, prepare
 from tests.support.commands import Done, call
-from tests.support.given_model import BERT, given_bert
+from tests.support.model_folders import BERT, given_bert
 
 LETTERS = "abcdefgh"
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *"0123456789"]

@@ -13,9 +13,8 @@ from ernie_gram import fill_mask
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from tasks.convert import main
-from tests.support.commands import assert_one_line_error, call
+from tests.support.commands import assert_every_file_is_own, assert_one_line_error, call
 from tests.support.model_folders import random_model
-from tests.support.own_files import assert_every_file_is_own
 from tests.support.static_programs import fresh_scope
 
 
@@ -99,7 +98,5 @@ def test_a_folder_that_another_process_writes_is_refused(
 
     monkeypatch.setattr("tasks.convert.read_model", start_another)
     call(main, str(model), str(target)).ok()
-    [second] = seconds
-    assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
-    assert second.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")
+    assert_one_line_error(seconds[0], f"{target}: is being written by process {os.getpid()} on ", 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "target"]

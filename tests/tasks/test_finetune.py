@@ -24,8 +24,7 @@ from tasks.training.finetuned import load_finetuned, read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ERNIE_GRAM, ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
-from tests.support.given_model import BERT, given_bert
-from tests.support.model_folders import random_arrays, random_model
+from tests.support.model_folders import BERT, given_bert, random_arrays, random_model
 from tests.support.own_tasks import own_task
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import squad, write, write_json

@@ -17,8 +17,7 @@ from reader.errors import InputError, InUseError
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import SHARED, share, shared
 from tasks.training.prepare import prepare
-from tests.support.commands import assert_one_line_error
-from tests.support.own_files import assert_every_file_is_own
+from tests.support.commands import assert_every_file_is_own, assert_one_line_error
 from tests.support.own_tasks import own_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, checked, finetune, options
 

@@ -16,7 +16,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT, call
-from tests.support.configs import load
+from tests.support.objectives import load
 
 
 def write(path: Path, text: str) -> str:

@@ -17,7 +17,7 @@ from ernie_gram.distributed import collectives
 from ernie_gram.distributed.world import World
 from ernie_gram.run import termination
 from reader.errors import InputError
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 RANKS = 128
 TENSORS = 40
@@ -38,11 +38,9 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
     monkeypatch.setattr(collectives, "BUCKET_NUMBERS", numbers_per_bucket)
     values = [np.full((2, 3), i + 1, np.float32) for i in range(TENSORS)]
     values[0][-1, -1], values[7][:], values[-1][0, 0] = np.nan, np.inf, -np.inf
-    with fresh_scope() as executor:
-        program = paddle.static.Program()
-        with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
-            inputs = [paddle.static.data(f"x{i}", [2, 3], "float32") for i in range(TENSORS)]
-            sums = collectives.sum_over_ranks(inputs, World(0, RANKS, executor.place))
+    with fresh_program() as (executor, program, _):
+        inputs = [paddle.static.data(f"x{i}", [2, 3], "float32") for i in range(TENSORS)]
+        sums = collectives.sum_over_ranks(inputs, World(0, RANKS, executor.place))
         feed = {f"x{i}": value for i, value in enumerate(values)}
         fetched = executor.run(program, feed=feed, fetch_list=[*sums, *exchanged])
     assert len(exchanged) == {1: TENSORS, 10: TENSORS // 2, 1000: 1}[numbers_per_bucket]

@@ -1,12 +1,16 @@
-"""The processes that the environment of a command asks for: NPROC, LAUNCH_ARGS, variables of Slurm; and their start."""
+"""The processes that the environment of a command asks for: NPROC, LAUNCH_ARGS, variables of Slurm; and their start.
+
+A rank that dies while the others wait for ever in an exchange, as with NCCL, ends the job.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,10 +18,13 @@ import pytest
 
 from ernie_gram.distributed import launcher
 from ernie_gram.distributed.launcher import LAUNCHER_LOCK, Processes, processes_of_job
+from ernie_gram.run.run_log import read_log
 from reader.errors import InputError, InUseError
 from reader.system.lock_files import LOCK_FILE, lock_file
 from reader.system.processes import available_cores
-from tests.support.commands import ROOT, Done, call, python, two_ranks, wait_for
+from tests.support import pretended_gpu
+from tests.support.commands import Done, call, in_ranks, python, ranks_with, started, wait_for
+from tests.support.runs import options
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +156,7 @@ def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) ->
     log = tmp_path / "log"
     log.mkdir()
     with lock_file(log / LAUNCHER_LOCK, "the first job"):
-        done = python(*two_ranks(log), timeout=120)
+        done = python(*in_ranks(log), timeout=120)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: LOG_DIR: choose another folder, {log} is in use by process ")
     assert [path.name for path in log.iterdir()] == [LAUNCHER_LOCK]
@@ -191,7 +198,7 @@ def test_ranks_share_the_cores_unless_the_number_of_threads_is_given(tmp_path: P
     (log / "workerlog.0").write_text("of an earlier job\n")
     (script := tmp_path / "rank.py").write_text(THREADS_OF_RANK)
     more = {"OMP_NUM_THREADS": given, "API_TOKEN": "a secret of the test"}
-    done = python(*two_ranks(log, str(script)), timeout=120, **more)
+    done = python(*in_ranks(log, str(script)), timeout=120, **more)
     threads = given or str(max(1, available_cores() // 2))
     assert (done.returncode, done.stdout) == (0, f"rank 0: {threads}\n"), done.stderr
     shown = [(log / f"workerlog.{rank}").read_text() for rank in (0, 1)]
@@ -203,24 +210,57 @@ def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
     """As after `2>&1 | tee` and Ctrl-C."""
     script = tmp_path / "rank.py"
     script.write_text(RANK)
-    command = [sys.executable, *two_ranks(tmp_path / "log", str(script))]
     # Python without a buffer would see the error elsewhere.
-    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "trains\n"
-            # The console shows the lines of one rank.
-            assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
-            process.stdout.close()
-            process.send_signal(signal.SIGINT)
-            # The same request again, as from a batch system.
-            time.sleep(0.7)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
-        finally:
-            process.kill()
+    buffered = {"PYTHONUNBUFFERED": ""}
+    with started(*in_ranks(tmp_path / "log", str(script)), stderr=subprocess.STDOUT, **buffered) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "trains\n"
+        # The console shows the lines of one rank.
+        assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)
+        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        # The same request again, as from a batch system.
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
     assert {path.name for path in tmp_path.glob("saved.*")} == {"saved.0", "saved.1"}
     assert (tmp_path / "log" / "workerlog.1").read_text().count("saves\n") == 1
+
+
+# An environment variable by which the processes of a job are found, also after the death of their launcher.
+JOB = "JOB_OF_A_TEST"
+# The ranks that wait are killed after a second; no checkpoint is being written.
+LAUNCHER = """
+from ernie_gram.distributed import watch
+watch.KILL_SECONDS = 1.0
+"""
+
+
+def test_the_ranks_of_a_killed_launcher_save_and_end(tmp_path: Path) -> None:
+    command = [*in_ranks(tmp_path / "log", "tests/support/rank_until_signal.py"), str(tmp_path)]
+    with started(*command, stderr=subprocess.PIPE, **{JOB: str(tmp_path)}) as launcher:
+        assert wait_for(lambda: len(list(tmp_path.glob("ready.*"))) == 2)
+        launcher.kill()
+        launcher.communicate()
+        assert wait_for(lambda: len(list(tmp_path.glob("saved.*"))) == 2)
+        assert wait_for(lambda: ranks_with(**{JOB: str(tmp_path)}) == {})
+
+
+def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    _, code, *arguments = in_ranks(log, "tests/support/rank_that_waits.py")
+    more = ["--trainer.max_steps=9", "--paths.held_out=null", "--trainer.device=gpu"]
+    variables = {**pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7", JOB: str(tmp_path)}
+    done = python("-c", LAUNCHER + code, *arguments, *options(built, tmp_path / "run", *more), timeout=120, **variables)
+    assert done.returncode == 137, done.stderr
+    why = r"error: rank 1 \(process \d+\) was killed by SIGKILL \(perhaps by the system, because memory ran out\); .*"
+    assert re.fullmatch(why, done.stderr.splitlines()[-1])
+    assert [record["step"] for record in read_log(tmp_path / "run") if record["kind"] == "train"] == [1, 2]
+    waiting = (log / "workerlog.0").read_text()
+    assert waiting.startswith("NCCL_SOCKET_IFNAME eth7\n")
+    # It was killed while it waited.
+    assert "waits as NCCL does" in waiting
+    assert "lost the connection" not in waiting
+    # Jobs of several machines have different files, also on storage without locks.
+    assert {path.name for path in log.glob("heartbeat*")} == {f"heartbeat.{rank}.{platform.node()}" for rank in (0, 1)}
+    assert ranks_with(**{JOB: str(tmp_path)}) == {}

@@ -203,6 +203,7 @@ def test_segments_of_an_export_that_were_trained_in_paddlenlp_are_read(tmp_path:
     read = paddlenlp.read(folder)
     assert read.config == PLAIN
     assert np.array_equal(read.parameters["sent_embedding"], arrays[SEGMENTS])
+    assert any("sent_embedding is not zero" in note for note in read.notes)
 
 
 def test_a_table_of_relative_position_is_applied_only_if_asked_for(tmp_path: Path) -> None:

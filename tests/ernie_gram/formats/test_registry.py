@@ -65,18 +65,17 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
 
 @pytest.mark.parametrize("name", ["model.safetensors", "state.json", "checksums.json"])
 def test_a_damaged_checkpoint_is_named_with_the_damage(name: str, run_copy: Path) -> None:
-    run = run_copy
-    damaged = run / "step_24" / name
+    damaged = run_copy / "step_24" / name
     damaged.write_bytes(damaged.read_bytes()[:50])
-    model = read_model(run)
-    assert model.source == run / "step_20"
+    model = read_model(run_copy)
+    assert model.source == run_copy / "step_20"
     (note,) = model.notes
     assert note.startswith(f"{damaged}: ")
-    with pytest.raises(InputError, match=rf"^{damaged}: .*give {run / 'step_20'} instead"):
-        read_model(run / "step_24")
+    with pytest.raises(InputError, match=rf"^{damaged}: .*give {run_copy / 'step_20'} instead"):
+        read_model(run_copy / "step_24")
     for step in ("step_16", "step_20"):
-        shutil.rmtree(run / step)
-    for folder in (run, run / "step_24"):
+        shutil.rmtree(run_copy / step)
+    for folder in (run_copy, run_copy / "step_24"):
         with pytest.raises(InputError, match=f"^{damaged}: .*no valid checkpoint"):
             read_model(folder)
 

@@ -115,8 +115,7 @@ def test_paddle_inference_gives_the_same_numbers(encoder_folder: Path) -> None:
         predictor.run()
         print(json.dumps([predictor.get_output_handle(n).copy_to_cpu().tolist() for n in predictor.get_output_names()]))
     """
-    done = python("-c", code)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code).ok()
     for found, values in zip(map(np.array, json.loads(done.stdout.splitlines()[-1])), expected.values(), strict=True):
         found = found * is_real if found.ndim == 3 else found
         np.testing.assert_allclose(found, values, atol=1e-5)
@@ -162,9 +161,6 @@ def test_pairs_and_truncated_texts_are_encoded_as_in_bert() -> None:
     check(texts.encode(("ba " * 9, "be"), truncate=True), [cls, *[ba] * 4, sep, be, sep], 2)
     check(texts.encode(("ba", "be " * 9), truncate=True), [cls, ba, sep, *[be] * 4, sep], 5)
     check(texts.encode(("ba " * 9, "be " * 9), truncate=True), [cls, *[ba] * 3, sep, be, be, sep], 3)
-    for given, message in (((" ",), "text is empty"), (("ba", ""), "text_b is empty"), (("ba " * 7,), "9 tokens, but")):
-        with pytest.raises(InputError, match=message):
-            texts.encode(given)
 
 
 def test_missing_heads_and_a_missing_parameter_are_refused(tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ def dynamic(dynamic_mode: None) -> Iterator[None]:
 
 def model_and_texts(precision: str = "float32") -> tuple[Model, list[EncodedText]]:
     record, random = random_model(None, **PAIRS), np.random.default_rng(3)
-    paddle.disable_static()
     texts = [
         EncodedText(random.integers(5, TOKENS, n), (np.arange(n) > n // 2).astype(np.int64), [None] * n)
         for n in (20, 7, 12)

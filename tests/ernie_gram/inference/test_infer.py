@@ -17,7 +17,6 @@ from ernie_gram.api import Model
 from ernie_gram.fill_mask import main as fill_main
 from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
-from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
 from ernie_gram.inference.units import LINES_PER_BATCH
 from ernie_gram.pretraining.network import build_evaluation
@@ -54,13 +53,9 @@ def answers(done: Done, status: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def masked_sentences(count: int) -> list[str]:
-    random = np.random.default_rng(3)
-    return [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(count)]
-
-
 def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder: Path) -> None:
-    texts = masked_sentences(2 * LINES_PER_BATCH + 3)
+    random = np.random.default_rng(3)
+    texts = [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(2 * LINES_PER_BATCH + 3)]
     done = infer(fill_mask_folder, "--json", "--top", 52, stdin="\n".join(texts).encode(), main=fill_main)
     found = answers(done)
     assert [answer["text"] for answer in found] == texts
@@ -79,7 +74,7 @@ def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder
         assert mask[0]["unit"] == units.text(int(best)) or best < SPECIAL
 
 
-def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
+def test_vectors_of_texts_and_pairs_are_those_of_the_python_interface(
     encoder_folder: Path, tmp_path: Path, bars: dict[str, tqdm[Any]]
 ) -> None:
     random = np.random.default_rng(5)
@@ -88,16 +83,9 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
     records = [dict(zip(keys[len(each) - 1], each, strict=True)) for each in texts]
     plain = "\n".join("\t".join(each) for each in texts).encode()
     as_json = "\n".join(map(json.dumps, records)).encode()
-    model, encoder = random_model(None, **PAIRS), TextEncoder(VOCABULARY, "char", 64)
-    expected: dict[str, list[np.ndarray]] = {"mean": [], "cls": [], "pooled": []}
-    with fresh_scope():
-        program = build_encoder(model.config, TOKENS, portable=True)
-        for each in texts:
-            encoded = encoder.encode(each)
-            batch = encoder.batch([encoded.ids]) | {"sentence_ids": encoded.sentence_ids[np.newaxis]}
-            for name, values in run_with_executor(program, model, batch).items():
-                if name in expected:
-                    expected[name].append(values[0])
+    # Of this interface, whose numbers are compared with those of the executor in test_api.py.
+    model, given = Model.load(encoder_folder), [each[0] if len(each) == 1 else each for each in texts]
+    expected = {name: model.encode(given, vectors=name) for name in ("mean", "cls", "pooled")}
     for name, values in expected.items():
         found = answers(infer(encoder_folder, "--vector", name, stdin=plain))
         assert [{**answer, "vector": 0} for answer in found] == [{**record, "vector": 0} for record in records]

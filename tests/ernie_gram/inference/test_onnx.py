@@ -12,31 +12,22 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ernie_gram.distributed.world import start_world
-from ernie_gram.export_inference import export_model
-from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference import onnx_folder
 from ernie_gram.inference.description import load_description
 from ernie_gram.inference.onnx_folder import export_onnx
 from reader.errors import InputError
+from tests.ernie_gram.inference.test_exported_program import exported
+from tests.support.commands import assert_every_file_is_own, python
 from tests.support.exported_models import VOCABULARY, random_model, run_exported
-from tests.support.onnx_models import run_alone, run_onnx
-from tests.support.own_files import assert_every_file_is_own
+from tests.support.onnx_models import run_onnx
 from tests.support.small_model import TOKENS
 
 pytest.importorskip("paddle2onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def exported(model: ModelRecord, outputs: str, tmp_path: Path) -> tuple[Path, Path]:
-    """Return the folder of a model as an exported program, and the folder of the same in ONNX."""
-
-    def write(folder: Path) -> None:
-        export_model(model, outputs, folder, start_world("cpu"))
-
-    write(tmp_path / "program")
-    export_onnx(tmp_path / "onnx", write)
-    return tmp_path / "program", tmp_path / "onnx"
+# Imports fail as where these packages are not installed.
+WITHOUT_PADDLE = "import sys\nfor name in ('paddle', 'paddle2onnx', 'ernie_gram', 'reader'): sys.modules[name] = None\n"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +44,9 @@ def exported(model: ModelRecord, outputs: str, tmp_path: Path) -> tuple[Path, Pa
 def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
     tmp_path: Path, outputs: str, changes: dict[str, Any]
 ) -> None:
-    program, folder = exported(random_model("explicit", **changes), outputs, tmp_path)
+    write, folder = partial(exported, random_model("explicit", **changes), outputs), tmp_path / "onnx"
+    program = write(tmp_path / "program")
+    export_onnx(folder, write)
     assert {path.name for path in folder.iterdir()} >= {"model.onnx", "onnx.json", "vocab.txt", "checksums.json"}
     assert (folder / "lexicon.tsv").is_file() == (outputs == "fill_mask")
     assert_every_file_is_own(folder, "exported model")
@@ -79,7 +72,7 @@ def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
     ids = np.array([[2, VOCABULARY.ids["ba"], 4, 3], [2, 4, 3, 0]])
     texts = [" ".join(VOCABULARY.tokens[i] for i in row if i not in (0, 2, 3)) for row in ids]
     code = re.sub(r"texts = .*", f"texts = {texts}", code).replace("print(", "arrays = (")
-    printed = run_alone(f"{code}\nprint(arrays[-1].tolist())", folder)
+    printed = python("-c", f"{WITHOUT_PADDLE}{code}\nprint(arrays[-1].tolist())", cwd=folder).ok().stdout
     batch = {"input_ids": ids, "lengths": np.array([4, 3]), "sentence_ids": 0 * ids, "slots": np.flatnonzero(ids == 4)}
     expected = run_exported(program, batch)
     last = list(expected)[-1]
@@ -87,10 +80,7 @@ def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
 
 
 def test_what_cannot_be_written_is_refused_in_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    def write(folder: Path, rung: str | None = "both", outputs: str = "fill_mask") -> None:
-        export_model(random_model(rung), outputs, folder, start_world("cpu"))
-
-    target = tmp_path / "target"
+    target, write = tmp_path / "target", partial(exported, random_model("both"), "fill_mask")
     with pytest.raises(InputError, match="generator"):
         export_onnx(target, write)
     with patch.object(onnx_folder, "MAX_BYTES", 1000), pytest.raises(InputError, match="2 GB"):
@@ -99,5 +89,5 @@ def test_what_cannot_be_written_is_refused_in_one_line_and_leaves_nothing_behind
         export_onnx(target, write)
     failure = patch.object(onnx_folder, "lines_of_module", side_effect=InputError("no such operator"))
     with failure, pytest.raises(InputError, match=r"^--to: onnx: .*: no such operator$"):
-        export_onnx(target, partial(write, rung=None, outputs="encoder"))
+        export_onnx(target, partial(exported, random_model(None), "encoder"))
     assert list(tmp_path.iterdir()) == []

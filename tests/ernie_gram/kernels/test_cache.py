@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from ernie_gram.kernels import attention, biases, blas, compiled
+from tests.support.commands import python
 
 # Prints a digest of the results of all functions with sums; alignment, on which MKL's order of additions depends, is
 # the same in each process.
@@ -55,8 +55,6 @@ Path(sys.argv[1]).write_text("\\n".join(blake2b(each.tobytes(), digest_size=8).h
 
 
 def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
-    from ernie_gram.kernels import blas
-
     if not blas.is_available():
         pytest.skip("no MKL in this Paddle")
     found = []
@@ -64,16 +62,13 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
         cached = list(tmp_path.rglob("*.nbc"))
         assert bool(cached) == bool(process)
         to = tmp_path / f"{process}.txt"
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        subprocess.run([sys.executable, "-c", SCRIPT, to], env=environment, check=True, capture_output=True)
+        python("-c", SCRIPT, str(to), NUMBA_CACHE_DIR=str(tmp_path / "cache")).ok()
         found.append(to.read_text().split())
     assert len(found[0]) == 17
     assert found[0] == found[1]
 
 
 def test_no_function_lets_the_compiler_change_the_order_of_additions() -> None:
-    from ernie_gram.kernels import attention, biases, blas, compiled
-
     functions = [each for part in (attention, biases, blas, compiled) for each in vars(part).values()]
     options = [each.targetoptions for each in functions if hasattr(each, "targetoptions")]
     assert len(options) > 15

@@ -7,30 +7,23 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
-from tests.support.static_programs import fresh_program, fresh_scope
+from ernie_gram.kernels.rewriting import use_compiled
+from tests.support.static_programs import fresh_program
 
-Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-
-def drawn(rate: float, shape: tuple[int, ...], seed: int = 1) -> Drawn:
+def drawn(rate: float, shape: tuple[int, ...], seed: int = 1) -> list[np.ndarray]:
     """Return what a program gives for x of ones: two dropouts of x, and the gradient of the sum of the first."""
-    from ernie_gram.kernels.rewriting import use_compiled
-    from ernie_gram.training.program import open_program
-    from reader.batches.fields import Field
-
-    with fresh_scope() as executor, open_program([Field("x", "A" * len(shape), "float32", "")]) as opened:
-        opened.feeds["x"].stop_gradient = False
-        x = opened.feeds["x"] * 1.0
-        first, second = (paddle.nn.functional.dropout(x, rate) for _ in range(2))
+    with fresh_program() as (executor, main, _):
+        given = paddle.static.data("x", [-1] * len(shape))
+        given.stop_gradient = False
+        x = given * 1.0
+        first, second = (F.dropout(x, rate) for _ in range(2))
         fetches = [each * 1.0 for each in (first, second)]
-        (gradient,) = paddle.static.gradients([first.sum()], [opened.feeds["x"]])
-        use_compiled(opened.main, {gradient.id})
-        assert "pd_op.dropout" not in {operation.name() for operation in opened.main.global_block().ops}
+        (gradient,) = paddle.static.gradients([first.sum()], [given])
+        use_compiled(main, {gradient.id})
+        assert "pd_op.dropout" not in {operation.name() for operation in main.global_block().ops}
         paddle.seed(seed)
-        first_value, second_value, of_first = executor.run(
-            opened.main, feed={"x": np.ones(shape, np.float32)}, fetch_list=[*fetches, gradient]
-        )
-    return first_value, second_value, of_first
+        return executor.run(main, feed={"x": np.ones(shape, np.float32)}, fetch_list=[*fetches, gradient])
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.015])
@@ -56,8 +49,6 @@ def test_a_rate_may_be_almost_1_and_the_seed_decides_the_masks() -> None:
 
 def test_other_integers_are_not_taken_for_keys() -> None:
     """Keys of dropouts are drawn together; another operation that draws two integers keeps its range."""
-    from ernie_gram.kernels.rewriting import use_compiled
-
     with fresh_program() as (executor, main, _):
         x = paddle.ones([64])
         others = [paddle.randint(3, 5, [2], "int32") for _ in range(2)]

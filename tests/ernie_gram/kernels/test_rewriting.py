@@ -1,9 +1,10 @@
-"""Programs with compiled operations: the same results as Paddle's own, and what must stay as it was."""
+"""Programs with compiled operations: the same results as Paddle's own, and what must stay as it was; then biases."""
 
 from __future__ import annotations
 
 import signal
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -11,7 +12,7 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
-from ernie_gram.graph import skip_gradients_of_additions
+from ernie_gram.graph import MarkedLayer, skip_gradients_of_additions
 from ernie_gram.kernels import custom_operations, operations
 from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
@@ -19,7 +20,6 @@ from ernie_gram.training.program import open_program
 from reader.batches.fields import Field
 from reader.system.compiled import numba
 from tests.ernie_gram.kernels.test_compiled import numbers
-from tests.support.rewritten_programs import run_both
 from tests.support.static_programs import fresh_program, fresh_scope
 
 FEED = {
@@ -59,6 +59,31 @@ def compute(rate: float, rewrites: bool, adds: bool = True) -> tuple[list[np.nda
         paddle.seed(1)
         names = Counter(op.name() for op in main.global_block().ops)
         return executor.run(main, feed=FEED, fetch_list=fetches), names
+
+
+def run_both(
+    build: Callable[[paddle.Tensor, paddle.Tensor], list[paddle.Tensor]], rows: tuple[int, int] = (40, 40)
+) -> list[str]:
+    """Check that a program has the results of Paddle's operations; return the names of its operations.
+
+    `build` gets x [-1, 40] and y [-1, 40], which have these rows when it is run; what it returns is fetched.
+    """
+    random, results, names = np.random.default_rng(1), [], []
+    feed = {name: random.standard_normal((n, 40), dtype=np.float32) for name, n in zip("xy", rows, strict=True)}
+    for rewrites in (False, True):
+        with fresh_program() as (executor, main, _):
+            inputs = [paddle.static.data(name, [-1, 40]) for name in feed]
+            for value in inputs:
+                value.stop_gradient = False
+            fetches = build(*inputs)
+            if rewrites:
+                use_compiled(main, {value.id for value in fetches})
+            names = [op.name() for op in main.global_block().ops]
+            paddle.seed(1)
+            results.append(executor.run(main, feed=feed, fetch_list=fetches))
+    for theirs, ours in zip(*results, strict=True):
+        assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    return names
 
 
 def count(names: Counter[str], name: str) -> int:
@@ -192,3 +217,70 @@ def test_operations_use_as_many_threads_as_paddle(monkeypatch: pytest.MonkeyPatc
         assert custom_operations._guarded(numba.get_num_threads) == 1
     finally:
         numba.set_num_threads(before)
+
+
+def test_a_sum_of_vectors_or_of_columns_is_no_addition_of_a_bias() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        return [(y[0] + y[1]) * 1.0, (x[:, :1] + y[0]) * 1.0]
+
+    assert not any("add_bias" in name for name in run_both(build))
+
+
+def test_the_gradient_of_an_addition_stays_if_that_of_the_rows_is_read_too() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        rows, bias = x * 2.0, y[2] * 1.0
+        return [each * 1.0 for each in paddle.static.gradients([((rows + bias) ** 2).sum()], [rows, bias])]
+
+    assert "pd_op.add_grad" in run_both(build)
+
+
+def test_sums_are_computed_by_the_gelu_or_the_layer_norm_that_reads_them() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        total = x + linear(x, y[:1] * y[1:2].t(), y[2])
+        gelu = F.gelu(linear(x, y[5:6] * y[1:2].t(), y[2]))
+        return [gelu * 1.0, F.layer_norm(total, [40], y[3], y[4]) * 1.0]
+
+    names = run_both(build)
+    assert "py_op.compiled_biased_gelu_0_1_in_place" in names
+    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_in_place") for name in names)
+    assert not {"pd_op.gelu", "pd_op.layer_norm", "pd_op.add"} & set(names)
+
+
+@pytest.mark.parametrize("reader", ["gradient", "fetch", "another", "another of the bias", "approximation", "no scale"])
+def test_sums_that_others_read_too_are_not_part_of_what_reads_them(reader: str) -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        inner, last = (linear(x, y[row : row + 1] * y[1:2].t(), y[2]) for row in (0, 5))
+        total = x + last
+        scale = None if reader == "no scale" else y[3]
+        found = [F.gelu(inner, reader == "approximation"), F.layer_norm(total, [40], scale, y[4])]
+        if reader == "gradient":
+            found += paddle.static.gradients([(found[0] * found[1]).sum()], [x])
+        if reader == "another":
+            found += [inner * 2.0, total * 2.0]
+        if reader == "another of the bias":
+            found += [inner * 2.0, last * 2.0]
+        return [each * 1.0 for each in found] + [inner, total] * (reader == "fetch")
+
+    names = run_both(build)
+    assert ("pd_op.gelu" in names) == (reader != "no scale")
+    assert ("pd_op.layer_norm" in names) == (reader != "approximation")
+
+
+def test_products_that_are_read_later_are_not_overwritten() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        products = [paddle.matmul(x, y[row : row + 1] * y[1:2].t()) for row in (0, 5, 3)]
+        inner, last, alone = (each + y[2] for each in products)
+        found = [F.gelu(inner), F.layer_norm(x + last, [40], y[3], y[4]), alone]
+        return [each * 1.0 for each in [*found, *products]]
+
+    names = run_both(build)
+    assert {"py_op.compiled_biased_gelu_0_1", "py_op.compiled_add_bias_0_1"} <= set(names)
+    assert any(name.startswith("py_op.compiled_normalised_sum") and not name.endswith("_in_place") for name in names)
+
+
+def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        with MarkedLayer():
+            return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
+
+    assert "pd_op.gelu" in run_both(build)

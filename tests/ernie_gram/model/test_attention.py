@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import paddle
 import pytest
 
+from ernie_gram.model.attention import relative_buckets
+from ernie_gram.model.parameters import distance_start
+from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+from ernie_gram.pretraining.network import PretrainModel
+from ernie_gram.pretraining.sizes import CorpusSizes
 from tests.support import reference_model as reference
 from tests.support.small_model import MODEL
-from tests.support.static_programs import run
+from tests.support.static_programs import fresh_program, run
 
 
 @pytest.mark.parametrize("length", [1, 2, 9, 200])
 def test_buckets_equal_the_reference(length: int) -> None:
-    import paddle
-
-    from ernie_gram.model.attention import relative_buckets
-
     (table,), _ = run(lambda feeds: [relative_buckets(paddle.shape(feeds["x"])[0])], {"x": np.zeros(length, "float32")})
     assert table.tolist() == [[reference.bucket(q, k) for k in range(length)] for q in range(length)]
 
@@ -33,22 +35,12 @@ def start_value(head: int, bucket: int, heads: int) -> float:
 
 @pytest.mark.parametrize("heads", [1, 2, 6, 16])
 def test_the_distance_start_prefers_near_keys_on_one_side_or_both_if_there_is_one_head(heads: int) -> None:
-    from ernie_gram.model.parameters import distance_start
-
     expected = [[start_value(head, bucket, heads) for head in range(heads)] for bucket in range(33)]
     assert distance_start(heads).tolist() == expected
 
 
 @pytest.mark.parametrize("start", ["normal", "distance", "zero"])
 def test_the_start_applies_to_the_table_of_the_generator_too_unless_it_is_zero(start: str) -> None:
-    import paddle
-
-    from ernie_gram.model.parameters import distance_start
-    from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-    from ernie_gram.pretraining.network import PretrainModel
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from tests.support.static_programs import fresh_program
-
     model = dataclasses.replace(MODEL, relative_position_start=start)
     with fresh_program() as (executor, _, startup):
         PretrainModel(PretrainConfig(model=model, data=DataConfig(max_seq_len=20)), CorpusSizes(20, 4))

@@ -7,20 +7,16 @@ import dataclasses
 import numpy as np
 import pytest
 
+from ernie_gram.graph import computing
 from ernie_gram.model import parameters
-from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.encoder import Encoder, Queries
 from reader.batches.fields import Batch
 from tests.support import reference_model as reference
 from tests.support.small_model import MODEL, TOKENS, random_batch
 from tests.support.static_programs import run
 
-SMALL = ModelConfig(
-    hidden_size=24,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    max_position_embeddings=128,
-    out_emb_size=10,
-    sent_type_vocab_size=3,
+SMALL = dataclasses.replace(
+    MODEL, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=128, sent_type_vocab_size=3
 )
 
 
@@ -40,8 +36,6 @@ SMALL = ModelConfig(
     ],
 )
 def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) -> None:
-    from ernie_gram.model.encoder import Encoder
-
     config = dataclasses.replace(SMALL, **change)  # type: ignore[arg-type]
     random = np.random.default_rng(3)
     lengths = np.array([100, 7, 2], np.int64)
@@ -65,7 +59,6 @@ def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) 
 
 def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """Return context rows [B, L, H] and query rows [B, K, H] of a batch; the parameters are the same in every call."""
-    from ernie_gram.model.encoder import Encoder, Queries
 
     def build(feeds: dict) -> list:
         encoder = Encoder(parameters.encoder(MODEL, TOKENS, with_queries=True), MODEL)
@@ -101,9 +94,6 @@ def test_equation_4_a_query_row_changes_neither_the_context_nor_another_query_ro
 
 @pytest.mark.parametrize("fuses", [False, True])
 def test_dropout_applies_only_in_training(fuses: bool) -> None:
-    from ernie_gram.graph import computing
-    from ernie_gram.model.encoder import Encoder
-
     def build(feeds: dict) -> list:
         found = []
         for hidden, attention, trains in ((0.0, 0.0, False), (0.9, 0.9, False), (0.9, 0.0, True), (0.0, 0.9, True)):

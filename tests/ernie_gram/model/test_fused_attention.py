@@ -8,12 +8,14 @@ import numpy as np
 import paddle
 import pytest
 
+from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.kernels.rewriting import can_fuse_attention
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import get_arrays
+from tests.support.model_folders import encoder_output_for, random_arrays
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope, training_program
 
@@ -93,20 +95,9 @@ def test_evaluation_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_padding_is_left_out() -> None:
     """Rows of padding are 0; a length that is larger than the width is refused."""
-    from ernie_gram.model import parameters
-    from ernie_gram.model.encoder import Encoder
-    from ernie_gram.training.program import open_program
-    from reader.batches.fields import INPUT_IDS, LENGTHS
-
-    with fresh_scope() as executor:
-        with open_program([INPUT_IDS, LENGTHS]) as opened:
-            encoder = Encoder(parameters.encoder(MODEL, TOKENS), MODEL)
-            encoder.eval()
-            rows, _ = encoder(opened.feeds[INPUT_IDS.name], opened.feeds[LENGTHS.name])
-            program = opened.finish({"rows": rows})
-        executor.run(program.startup)
-        ids = np.full((2, 9), 5)
-        hidden = program.run(executor, {INPUT_IDS.name: ids, LENGTHS.name: np.array([4, 9])})["rows"]
-        assert hidden.any(-1).tolist() == [True] * 4 + [False] * 5 + [True] * 9
-        with pytest.raises(AssertionError, match="is a length larger than the width of the batch"):
-            program.run(executor, {INPUT_IDS.name: ids, LENGTHS.name: np.array([4, 12])})
+    config, ids = replace(MODEL, vocab_size=TOKENS), np.full((2, 9), 5)
+    given = config, random_arrays(encoder_shapes(config)), ids
+    (hidden,) = encoder_output_for(*given, np.array([4, 9]), 0 * ids)
+    assert hidden.any(-1).tolist() == [[True] * 4 + [False] * 5, [True] * 9]
+    with pytest.raises(AssertionError, match="is a length larger than the width of the batch"):
+        encoder_output_for(*given, np.array([4, 12]), 0 * ids)

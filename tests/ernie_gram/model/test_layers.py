@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import paddle
 
 from ernie_gram.model import parameters
+from ernie_gram.model.layers import Embedding, Linear
+from tests.support.static_programs import fresh_program
 
 
 def drawn(start: parameters.Normal, is_linear: bool) -> npt.NDArray[np.float32]:
     """Return the initial values of the weight of a linear layer, or of an embedding."""
-    import paddle
-
-    from ernie_gram.model.layers import Embedding, Linear
-    from tests.support.static_programs import fresh_program
-
     with fresh_program() as (executor, _, startup):
         linear = parameters.linear("t", 300, 300, start)
         Linear(linear) if is_linear else Embedding(linear.weight)

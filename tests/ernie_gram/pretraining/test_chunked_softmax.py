@@ -8,6 +8,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import chisquare
 
+from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy, fused_cross_entropy
 from tests.support.static_programs import Arrays, fresh_program
 
 
@@ -26,8 +27,6 @@ def compute(
     They are the total, the row losses, the best classes, the gradients of half the total with respect to x, table and
     bias, and the samples if asked for.
     """
-    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy, fused_cross_entropy
-
     with fresh_program() as (executor, main, _):
         x, table, bias, labels = (
             paddle.static.data(

@@ -8,7 +8,10 @@ import pytest
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.network import build_evaluation, parameter_shapes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from tests.support.objectives import OBJECTIVES
+from tests.support.static_programs import fresh_scope, training_program
 
 H, A, E, O, TOKENS, NGRAMS, LENGTH = 8, 2, 6, 4, 30, 12, 16
 MODEL = ModelConfig(
@@ -115,10 +118,6 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_have_the_expected_names_and_shapes(case: str) -> None:
-    from ernie_gram.pretraining.network import build_evaluation, parameter_shapes
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from tests.support.static_programs import fresh_scope, training_program
-
     change, objective, generator, expected = CASES[case]
     config = PretrainConfig(
         model=dataclasses.replace(MODEL, **change),  # type: ignore[arg-type]

@@ -13,23 +13,26 @@ import numpy as np
 import paddle
 import pytest
 
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
+from ernie_gram.pretraining.terms.term import Encoded
+from ernie_gram.training.optimization import learning_rate, set_learning_rate
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
 from tests.support.further_cases import only
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
-from tests.support.static_programs import Arrays, fresh_program, fresh_scope, run
+from tests.support.static_programs import Arrays, fresh_program, fresh_scope, run, training_program
 
 
 def forward(
     config: PretrainConfig, batch: Batch, has_gradients: bool = False
 ) -> tuple[dict[str, float], np.ndarray | None, Arrays, Arrays]:
     """Return the mean of every term, the samples (None without a generator), the parameters, and their gradients."""
-    from ernie_gram.pretraining.network import PretrainModel, softmax_options
-    from ernie_gram.pretraining.sizes import CorpusSizes
-
     names: list[str] = []
     trained: list[str] = []
 
@@ -143,12 +146,6 @@ def test_encoder_inputs_do_not_reveal_the_length_of_a_masked_ngram(corpus: Corpu
 
 def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> None:
     """If every sample equals its original, the RTD loss is that of a sequence without replacements."""
-    from ernie_gram.pretraining.chunked_softmax import CrossEntropy
-    from ernie_gram.pretraining.network import PretrainModel
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
-    from ernie_gram.pretraining.terms.term import Encoded
-
     batch = random_batch("enrm")
     hidden = np.random.default_rng(4).standard_normal((60, 24)).astype("float32")
     half_wrong = (batch["coarse_labels"] + np.arange(9) % 2) % TOKENS  # every second sample is a replacement
@@ -177,9 +174,6 @@ def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> Non
 
 def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[np.ndarray]:
     """Return what the generator samples for every masked slot, once per seed."""
-    from ernie_gram.pretraining.network import PretrainModel, softmax_options
-    from ernie_gram.pretraining.sizes import CorpusSizes
-
     with fresh_program() as (executor, main, startup):
         feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
         model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
@@ -209,10 +203,6 @@ def test_equation_5_samples_differ_between_seeds_and_temperatures_and_repeat_for
 @pytest.mark.parametrize("rung", only(["contiguous", "full"], [*RUNGS, "full"]))
 def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
     """Every term falls below 0.05 on eight real sequences, so each term reads the labels that it must predict."""
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.optimization import learning_rate, set_learning_rate
-    from tests.support.static_programs import training_program
-
     model = dataclasses.replace(
         MODEL,
         hidden_size=48,

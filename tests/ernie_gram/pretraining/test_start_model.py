@@ -14,7 +14,7 @@ from ernie_gram.pretraining.config import DataConfig, PathsConfig, PretrainConfi
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
-from tests.support.given_model import BERT, given_bert
+from tests.support.model_folders import BERT, given_bert
 
 
 def fit(corpus: Corpus, max_seq_len: int = 32, **model: Any) -> tuple[PretrainConfig, Start]:

@@ -12,15 +12,19 @@ import pytest
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.pretraining import warm_start
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
+from ernie_gram.pretraining.network import build_prediction, parameter_shapes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.start_model import fit_to_start
 from ernie_gram.pretraining.warm_start import ngram_means, warm_start_values
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
-from tests.support.given_model import BERT, POSITIONS, H, given_bert
+from tests.support.exported_models import run_with_executor
+from tests.support.model_folders import BERT, POSITIONS, H, encoder_output_for, given_bert
 from tests.support.objectives import OBJECTIVES
-from tests.support.static_programs import Arrays, fresh_program, fresh_scope
+from tests.support.static_programs import Arrays, fresh_scope
 
 F, N = 1000, 598  # those of the fixture `corpus`
+SIZES = CorpusSizes(F, N)
 
 
 def config_of(model: ModelRecord, rung: str, share: bool = True, **settings: Any) -> PretrainConfig:
@@ -41,19 +45,6 @@ def values_of(
     """Return the start values, and how those that are computed are computed."""
     made = warm_start_values(model, config, corpus, biases or {})
     return {name: value.make() for name, value in made.items()}, {n: v.how for n, v in made.items() if v.how}
-
-
-def parameters_of(config: PretrainConfig) -> dict[str, list[int]]:
-    """Return the names and shapes of the parameters of a run on the fixture `corpus`."""
-    from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.program import open_program
-
-    network = PretrainNetwork(config, CorpusSizes(F, N), 1)
-    with fresh_scope(), open_program(network.fields) as opened:
-        network.losses(opened.feeds)
-        parameters = opened.main.global_block().all_parameters()
-    return {p.name: list(p.shape) for p in parameters if not p.stop_gradient}
 
 
 def slow_means(rows: np.ndarray, corpus: Corpus) -> np.ndarray:
@@ -82,11 +73,11 @@ def test_a_model_without_heads_gives_the_encoder_and_the_rest_is_computed(corpus
     given = model.parameters
     config = config_of(model, "cnp", use_relative_position=True, max_position_embeddings=36)
     arrays, how = values_of(model, config, corpus)
-    shapes = parameters_of(config)
+    shapes = parameter_shapes(config, SIZES)
     assert set(shapes) - set(arrays) == {"mask_lm_out_fc.b_0", "fine_lm_out_fc.b_0"}
     assert set(arrays) - set(shapes) == {"pooled_fc.w_0", "pooled_fc.b_0"}
-    assert {name: list(arrays[name].shape) for name in shapes if name in arrays} == {
-        name: shape for name, shape in shapes.items() if name in arrays
+    assert {name: arrays[name].shape for name in shapes.keys() & arrays} == {
+        name: shapes[name] for name in shapes.keys() & arrays
     }
     assert all(array.dtype == np.float32 for array in arrays.values())
     for name, array in given.items():
@@ -148,7 +139,7 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
     table = given["mask_lm_out_embedding"] = random.standard_normal((F, 12)).astype(np.float32)
     config = config_of(model, "cnp")
     arrays, _ = values_of(model, config, corpus)
-    assert parameters_of(config).keys() <= arrays.keys()
+    assert parameter_shapes(config, SIZES).keys() <= arrays.keys()
     assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], given["mask_lm_trans_fc.w_0"])
     assert np.array_equal(arrays["mask_lm_out_embedding"][:F], table)
     np.testing.assert_allclose(arrays["mask_lm_out_embedding"][F:], slow_means(table, corpus), atol=1e-6)
@@ -168,7 +159,8 @@ def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: C
 def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpus, share: bool, size: int) -> None:
     config = config_of(given_bert(corpus.vocabulary), "both", share=share, out_emb_size=size)
     random = np.random.default_rng(1)
-    given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in parameters_of(config).items()}
+    shapes = parameter_shapes(config, SIZES)
+    given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     model = given_bert(corpus.vocabulary, parameters=given, lexicon=corpus.lexicon)
     arrays, how = values_of(model, config, corpus)
     np.testing.assert_equal(arrays, given)
@@ -196,37 +188,15 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
         assert not [name for name in values_of(model, other, corpus)[0] if name.startswith("generator_")]
 
 
-def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots: np.ndarray) -> list[np.ndarray]:
-    """Return the context rows [N, H] and the probabilities [M, C] that a run computes before its first step."""
-    import paddle
-
-    from ernie_gram.pretraining.chunked_softmax import probabilities
-    from ernie_gram.pretraining.network import PretrainModel
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.variables import set_arrays
-
-    with fresh_program() as (executor, main, startup):
-        feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
-        slots_M = paddle.static.data("slots", [None], "int64")
-        model = PretrainModel(config, CorpusSizes(F, N))
-        model.eval()
-        context, _ = model.encoder(feeds["ids"], feeds["lengths"])
-        fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]
-        executor.run(startup)
-        names = [p.name for p in main.global_block().all_parameters()]
-        set_arrays(arrays, [name for name in names if name in arrays], "start", executor.place)
-        lengths = np.full(len(ids), ids.shape[1])
-        return executor.run(main, feed={"ids": ids, "lengths": lengths, "slots": slots}, fetch_list=fetches)
-
-
 @pytest.mark.parametrize("relative", [True, False])
 def test_the_first_outputs_of_the_encoder_equal_those_of_the_given_model(corpus: Corpus, relative: bool) -> None:
     model = given_bert(corpus.vocabulary)
     config = config_of(model, "explicit", use_relative_position=relative)
     ids = np.random.default_rng(2).integers(5, F, (2, POSITIONS - 9))
-    context, _ = first_outputs(config, values_of(model, config, corpus)[0], ids, np.array([3]))
+    lengths, arrays = np.full(2, POSITIONS - 9), values_of(model, config, corpus)[0]
+    (context,) = encoder_output_for(config.model, arrays, ids, lengths, np.zeros_like(ids))
     p = {name: value.astype(np.float64) for name, value in model.parameters.items()}
-    for found, row in zip(context.reshape(*ids.shape, H), ids, strict=True):
+    for found, row in zip(context, ids, strict=True):
         expected, _ = reference.encode(BERT, p, p["word_embedding"][row], np.zeros(len(row), int), [])
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -235,9 +205,11 @@ def test_the_first_predictions_of_tokens_equal_those_of_the_given_head(corpus: C
     model = given_bert(corpus.vocabulary, with_head=True)
     config = config_of(model, "contiguous")
     ids = np.random.default_rng(2).integers(5, F, (1, 20))
-    slots = np.array([4, 11])
-    biases = {"mask_lm_out_fc.b_0": np.zeros(F, np.float32)}
-    _, found = first_outputs(config, values_of(model, config, corpus, biases)[0], ids, slots)
+    slots, biases = np.array([4, 11]), {"mask_lm_out_fc.b_0": np.zeros(F, np.float32)}
+    started = dataclasses.replace(model, parameters=values_of(model, config, corpus, biases)[0])
+    with fresh_scope():
+        batch = {"input_ids": ids, "lengths": np.array([20]), "slots": slots}
+        found = run_with_executor(build_prediction(config, SIZES), started, batch)["probabilities"]
     p = {name: value.astype(np.float64) for name, value in model.parameters.items()}
     x, _ = reference.encode(BERT, p, p["word_embedding"][ids[0]], np.zeros(20, int), [])
     scores = reference.scores(p, x[slots], "mask_lm", p["word_embedding"], BERT.layer_norm_eps)

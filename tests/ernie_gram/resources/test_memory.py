@@ -14,10 +14,12 @@ from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
 from ernie_gram.resources.memory import step_memory
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
+from tests.support import paddle_program
 from tests.support.bfloat16 import skip_where_refused
 from tests.support.further_cases import only
 from tests.support.objectives import OBJECTIVES
 from tests.support.random_step import random_batch
+from tests.support.static_programs import training_program
 
 TOKENS = pretrain_step.TOKENS
 
@@ -52,9 +54,6 @@ CASES = {
 
 @pytest.mark.parametrize("case", only({"generator", "recompute"}, CASES))
 def test_memory_is_what_paddle_allocates(case: str) -> None:
-    from tests.support import paddle_program
-    from tests.support.static_programs import training_program
-
     rung, sequences, length, ngrams, settings = CASES[case]
     skip_where_refused(settings.get("precision", "float32"))
     config, sizes = config_of(rung, sequences, length, **settings), CorpusSizes(TOKENS, ngrams)

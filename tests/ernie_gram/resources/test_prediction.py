@@ -1,4 +1,4 @@
-"""The prediction of a run: time, disk, and the largest batch that fits."""
+"""The prediction of a run: time, disk, bytes between processes, and the largest batch that fits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from ernie_gram.config.loading import read_yaml
-from ernie_gram.pretraining.config import PathsConfig
+from ernie_gram.distributed.collectives import BUCKET_NUMBERS
+from ernie_gram.pretraining.config import PathsConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
 from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.resources.memory import step_memory
-from ernie_gram.resources.prediction import Cluster, Prediction, predict, report, warnings
+from ernie_gram.resources.prediction import Cluster, Prediction, predict, report, step_exchange, warnings
 from ernie_gram.training.config import TrainerConfig
-from tests.support.configs import load
+from tests.support.objectives import load
 from tests.support.small_model import MODEL, config_of
 
 SIZES, SHAPE = CorpusSizes(1000, 500), BatchShape(2, 30, 3.0)
@@ -161,3 +162,25 @@ def test_assumed_sequences_lose_the_slots_of_masked_ngrams() -> None:
     assert explicit == BatchShape(4, 502 - 75 + 30, 30.0)
     assert contiguous == BatchShape(4, 502, 75.0)
     assert queries == BatchShape(4, 457, 30.0, 75, 75.0)
+
+
+LARGE = BatchShape(4, 475, 40.0, 77, 77.0)
+
+
+def test_the_base_model_exchanges_only_the_rows_of_its_samples() -> None:
+    config, sizes = PretrainConfig(), CorpusSizes(30_522, 300_000)
+    exchanged, rows = step_exchange(config, sizes, LARGE, 64)
+    # Without the 300,000 x 768 numbers of the n-gram embedding; but with a mark per row, and the rows of the samples.
+    table, samples = 300_000 * 768, config.data.batch_size * LARGE.predicted
+    assert exchanged == pytest.approx(1.59e9 - 4 * (table - 300_000 - rows * 768), rel=0.01)
+    assert 0.8 * samples < rows < samples
+    assert step_exchange(config, sizes, LARGE, 1) == (0, 0)
+
+
+@pytest.mark.parametrize("ngrams", [1000, 300_000])
+def test_only_a_large_embedding_of_samples_is_exchanged_by_row(ngrams: int) -> None:
+    sizes, config = CorpusSizes(1000, ngrams), PretrainConfig()
+    tied = replace(config, model=replace(config.model, out_emb_size=0))
+    without_generator = replace(config, objective=replace(config.objective, generator_weight=0.0, rtd_weight=0.0))
+    assert step_exchange(tied, sizes, LARGE, 2)[1] == step_exchange(without_generator, sizes, LARGE, 2)[1] == 0
+    assert bool(step_exchange(config, sizes, LARGE, 2)[1]) == (ngrams * 768 > BUCKET_NUMBERS)

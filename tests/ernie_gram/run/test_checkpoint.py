@@ -14,8 +14,8 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, InUseError
 from reader.system.atomic_files import sha256_of
-from tests.support.commands import python, two_ranks
-from tests.support.configs import load
+from tests.support.commands import in_ranks, python
+from tests.support.objectives import load
 from tests.support.runs import FINISHED, options, train_losses
 
 
@@ -49,15 +49,14 @@ FILES = (*checkpoint.FILES, checkpoint.CHECKSUMS)
 def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
     built: Path, run_copy: Path, capsys: pytest.CaptureFixture[str], damage: Callable[..., None], name: str
 ) -> None:
-    output = run_copy
-    damage(output / "step_24" / name)
-    config = load(*options(built, output, *FINISHED))
-    assert prepare(config, 1).resume_from == output / "step_20"
+    damage(run_copy / "step_24" / name)
+    config = load(*options(built, run_copy, *FINISHED))
+    assert prepare(config, 1).resume_from == run_copy / "step_20"
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"warning: {output / 'step_24'}/")
+    assert line.startswith(f"warning: {run_copy / 'step_24'}/")
     if name == checkpoint.STATE:
-        damage(output / "step_16" / name)
-        damage(output / "step_20" / name)
+        damage(run_copy / "step_16" / name)
+        damage(run_copy / "step_20" / name)
         with pytest.raises(InputError, match=r"step_24/.*no valid checkpoint"):
             prepare(config, 1)
 
@@ -65,11 +64,10 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
 def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
     built: Path, run_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = run_copy
-    chosen = output / "step_24"
+    chosen = run_copy / "step_24"
     hashed: list[Path] = []
     monkeypatch.setattr(checkpoint, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
-    config = load(*options(built, output, *FINISHED))
+    config = load(*options(built, run_copy, *FINISHED))
     assert prepare(config, 2).resume_from == chosen
     large = [path for path in hashed if path.name != checkpoint.STATE]
     assert sorted(large) == [chosen / checkpoint.MODEL, chosen / checkpoint.OPTIMIZER]
@@ -81,14 +79,13 @@ def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
 
 def test_a_checkpoint_that_was_being_replaced_is_found_again(built: Path, run_copy: Path) -> None:
     """A process was killed between two renames of `atomic_folder`."""
-    output = run_copy
-    (output / "step_24").rename(output / ".step_24.old")
-    config = load(*options(built, output, *FINISHED))
-    with lock_output(output), pytest.raises(InUseError, match="is in use by process"):
+    (run_copy / "step_24").rename(run_copy / ".step_24.old")
+    config = load(*options(built, run_copy, *FINISHED))
+    with lock_output(run_copy), pytest.raises(InUseError, match="is in use by process"):
         prepare(config, 1)
-    assert not (output / "step_24").exists(), "the other process may be replacing it just now"
+    assert not (run_copy / "step_24").exists(), "the other process may be replacing it just now"
     run = prepare(config, 1)
-    assert run.resume_from == output / "step_24"
+    assert run.resume_from == run_copy / "step_24"
     run.claim_output().close()
 
 
@@ -103,16 +100,14 @@ def test_old_checkpoints_that_cannot_be_removed_are_no_failure(run_copy: Path, m
 def test_all_processes_pass_over_a_checkpoint_that_only_rank_0_finds_damaged(
     built: Path, finished: Path, run_copy: Path, tmp_path: Path
 ) -> None:
-    output = run_copy
-    flip(output / "step_24" / checkpoint.MODEL)
-    done = python(*two_ranks(tmp_path / "log"), *options(built, output, *FINISHED))
-    assert done.returncode == 0, done.stderr + done.stdout
+    flip(run_copy / "step_24" / checkpoint.MODEL)
+    done = python(*in_ranks(tmp_path / "log"), *options(built, run_copy, *FINISHED)).ok()
     assert "model.safetensors: truncated or altered" in done.stdout
     assert "step_20 is used instead" in done.stdout
     # From step 20 on, with other dropout, because two ranks draw other random numbers than one.
-    assert [loss for loss in train_losses(output) if loss[0] <= 20] == train_losses(finished)[:20]
-    assert [step for step, *_ in train_losses(output)] == [*range(1, 25)]
-    checkpoint.verify(output / "step_24")
+    assert [loss for loss in train_losses(run_copy) if loss[0] <= 20] == train_losses(finished)[:20]
+    assert [step for step, *_ in train_losses(run_copy)] == [*range(1, 25)]
+    checkpoint.verify(run_copy / "step_24")
 
 
 def test_a_full_disk_does_not_stop_training_and_leaves_no_partial_checkpoint(
@@ -146,8 +141,7 @@ one_line_errors(main)
     assert lines[-1].startswith(f"error: {output / 'step_12'}: could not be written")
     assert len(train_losses(output)) == 12
     assert not list(output.glob("*step_*"))
-    done = python("-c", limited.format(lifted), *options(built, output, *more))
-    assert done.returncode == 0, done.stderr
+    done = python("-c", limited.format(lifted), *options(built, output, *more)).ok()
     (line,) = (line for line in done.stderr.splitlines() if "is not saved" in line)
     assert line.startswith("warning: step_4")
     assert [path.name for path in checkpoint.checkpoints(output)] == ["step_8", "step_12"]

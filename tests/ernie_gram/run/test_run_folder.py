@@ -12,7 +12,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import Identity, lock_output, resume_checkpoint
 from reader.errors import InputError
-from tests.support.own_files import assert_every_file_is_own
+from tests.support.commands import assert_every_file_is_own, assert_one_line_error
 from tests.support.runs import FINISHED, pretrain
 
 
@@ -20,26 +20,24 @@ def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(built: Pat
     with lock_output(run_copy):
         for more in ([], ["--check"]):
             done = pretrain(built, run_copy, *FINISHED, *more)
-            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-            assert done.stderr.startswith(f"error: paths.output: {run_copy} is in use by process {os.getpid()} on ")
+            assert_one_line_error(done, f"paths.output: {run_copy} is in use by process {os.getpid()} on ", 1)
 
 
 def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
     built: Path, finished: Path, run_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends after this run has chosen its checkpoint, and before this run locks the folder."""
-    output = run_copy
-    shutil.rmtree(output / "step_24")
+    shutil.rmtree(run_copy / "step_24")
 
     def end_of_the_other(*_: object) -> None:
-        shutil.copytree(finished / "step_24", output / "step_24")
+        shutil.copytree(finished / "step_24", run_copy / "step_24")
 
     monkeypatch.setattr("ernie_gram.pretrain.check_output", end_of_the_other)
     saved = (finished / "step_24" / checkpoint.STATE).stat().st_mtime_ns
-    done = pretrain(built, output, *FINISHED)
+    done = pretrain(built, run_copy, *FINISHED)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("error: paths.output: ")
-    assert (output / "step_24" / checkpoint.STATE).stat().st_mtime_ns == saved
+    assert (run_copy / "step_24" / checkpoint.STATE).stat().st_mtime_ns == saved
 
 
 def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run.termination import LOST_PEER_STATUS, lost_peer_error
-from tests.support.commands import ERNIE_GRAM, ROOT, python
+from tests.support.commands import python, started, wait_for
 from tests.support.runs import options
 
 LINE = "terminated by {}; run the same command again to resume\n"
@@ -68,11 +67,9 @@ LATE_NOTICE = f"""
     ],
 )
 def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stderr: str | None) -> None:
-    command = [sys.executable, "-c", WAITING.format(code)]
-    pipe = subprocess.PIPE
     with (
         open("/dev/full", "w") as full,
-        subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=full if stderr is None else pipe, text=True) as process,
+        started("-c", WAITING.format(code), stderr=full if stderr is None else subprocess.PIPE) as process,
     ):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -82,10 +79,7 @@ def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stder
                 time.sleep(1.2)
             else:
                 process.send_signal(number)
-        try:
-            found = process.communicate(timeout=20)
-        finally:
-            process.kill()
+        found = process.communicate(timeout=20)
     name = signal.Signals(numbers[0] or 0).name
     assert process.returncode == 128 + (numbers[0] or 0)
     assert found == (stdout, stderr and stderr.replace("{}", name))
@@ -104,26 +98,17 @@ def test_a_training_process_saves_and_releases_its_folder(built: Path, tmp_path:
     Lines on the console are lost, because its disk is full.
     """
     output = tmp_path / "run"
-    command = [sys.executable, *ERNIE_GRAM, "pretrain"]
     # An evaluation has some 40 batches; those after the first are not computed any more.
     more = ["--trainer.eval_every=5", "--data.batch_size=2", "--trainer.save_every=3"]
     more += ["--trainer.max_steps=100000", "--optimizer.decay_steps=100000"]
+    command = ["-m", "ernie_gram.pretrain", *options(built, output, *more)]
     with (
         open("/dev/full", "w") as full,
-        subprocess.Popen(
-            [*command, *options(built, output, *more)], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True
-        ) as process,
+        started(*command, stdout=full, stderr=subprocess.PIPE) as process,
     ):
-        deadline = time.monotonic() + 60
-        steps: list[int] = []
-        while (not steps or steps[-1] < 5) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-            steps = [record["step"] for record in read_log(output)]
+        wait_for(lambda: process.poll() is not None or any(record["step"] >= 5 for record in read_log(output)))
         process.terminate()
-        try:
-            stderr = process.communicate(timeout=20)[1]
-        finally:
-            process.kill()
+        stderr = process.communicate(timeout=20)[1]
     assert process.returncode == 143
     assert stderr.endswith(NOTICE.format("SIGTERM") + LINE.format("SIGTERM"))
     last = read_log(output)[-1]["step"]

@@ -17,7 +17,7 @@ from ernie_gram.training.program import open_program
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, python
-from tests.support.objectives import OBJECTIVES, as_options
+from tests.support.objectives import OBJECTIVES, as_options, load
 from tests.support.runs import NO_DROPOUT, TINY, evaluations, options, pretrain
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
@@ -35,8 +35,8 @@ def training_records(output: Path) -> list[dict[str, float]]:
 
 
 def assert_equal_runs(found: Path, expected: Path, name: str = f"step_{STEPS}") -> None:
-    for load in (checkpoint.load_model, checkpoint.load_optimizer):
-        arrays, others = load(found / name), load(expected / name)
+    for read in (checkpoint.load_model, checkpoint.load_optimizer):
+        arrays, others = read(found / name), read(expected / name)
         assert arrays.keys() == others.keys()
         for key, values in arrays.items():
             assert np.abs(values - others[key]).max() < 1e-5, key
@@ -59,8 +59,7 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     # With Paddle's launcher, for once.
     launcher = ["-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", str(tmp_path / "log")]
     command = [*launcher, str(ROOT / "tests/support/train_and_dump.py"), *more]
-    done = python(*command, cwd=tmp_path, DUMP=str(tmp_path))
-    assert done.returncode == 0, done.stderr + done.stdout
+    python(*command, cwd=tmp_path, DUMP=str(tmp_path)).ok()
     first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
     assert all(np.array_equal(first[name], second[name]) for name in first.files)
     assert_equal_runs(tmp_path / "together", tmp_path / "alone")
@@ -85,8 +84,6 @@ def test_each_micro_batch_of_a_step_is_seeded_by_its_index(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("rung", ["contiguous", "full"])
 def test_rows_counted_in_a_batch_are_those_that_the_losses_count(corpus: Corpus, rung: str) -> None:
-    from tests.support.configs import load
-
     config = load(*TINY, *as_options(rung))
     objective = OBJECTIVES[rung]
     masking = Masking(objective.is_explicit, objective.mask_fraction, 1, objective.has_queries)

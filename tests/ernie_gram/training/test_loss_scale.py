@@ -23,7 +23,7 @@ from ernie_gram.training import loss_scale
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.loss_scale import UpdateGuard, guard_state
 from reader.errors import InputError
-from tests.support.configs import load
+from tests.support.objectives import load
 from tests.support.runs import trained_steps
 from tests.support.static_programs import fresh_program
 from tests.support.toy_classifier import SETTINGS

@@ -39,10 +39,6 @@ KEPT = {"compiled_dropout 1", "pylayer 0", "pylayer 1", "randint 0"}
 CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 
 
-def with_recompute(config: PretrainConfig) -> PretrainConfig:
-    return replace(config, trainer=replace(config.trainer, recompute=True))
-
-
 def trained(config: PretrainConfig, rung: str, steps: int = 4) -> tuple[Arrays, paddle.static.Program]:
     """Return the parameters after some steps, and the program that made them."""
     with fresh_scope() as executor:
@@ -95,7 +91,8 @@ def drawn_masks(main: paddle.static.Program) -> int:
 @pytest.mark.parametrize("case", CASES)
 def test_recompute_changes_no_bit_and_keeps_only_masks_and_attention(case: str) -> None:
     config = CASES[case]
-    (expected, without), (found, rewritten) = (trained(each, case) for each in (config, with_recompute(config)))
+    recomputing = replace(config, trainer=replace(config.trainer, recompute=True))
+    (expected, without), (found, rewritten) = (trained(each, case) for each in (config, recomputing))
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
     assert set(kept_after_forward(rewritten)) <= KEPT
     assert drawn_masks(rewritten) == drawn_masks(without) > 0

@@ -36,12 +36,6 @@ def test_the_first_of_equal_values_is_the_best_and_every_number_is_better_than_n
     assert walk([math.nan, math.nan], Selection("x")).best_step == 1
 
 
-@pytest.mark.parametrize(("patience", "is_over"), [(None, False), (2, False), (1, True)])
-def test_patience_counts_evaluations_since_the_best(patience: int | None, is_over: bool) -> None:
-    selection = Selection("x", patience=patience)
-    assert walk([1.0, 2.0, 2.0], selection).is_over(selection) == is_over
-
-
 @pytest.fixture
 def select(train: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Return a function that trains the toy job, whose evaluations follow SCRIPT, and returns its console output."""

@@ -1,6 +1,6 @@
 """The training loop: training, evaluating, saving, resuming, start values, and stopping when values are not finite.
 
-Most tests use a toy job, which shows that the loop does not depend on pre-training.
+Most tests use a toy job, which shows that the loop does not depend on pre-training. Those of seeds compute nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import paddle
@@ -288,3 +289,54 @@ def test_steps_whose_losses_are_not_finite_are_not_part_of_the_mean() -> None:
             found.append(take_mean_losses(["loss", "term", "grad_norm"]))
     one = {"loss": float(np.float32(0.1)), "term": float(np.float32(0.2)), "loss_steps": 1}
     assert found == [{"loss": 2.5, "term": 0.75, "loss_steps": 2}, one, {"loss_steps": 0}]
+
+
+# Seed, step and rank.
+RUNS = list(product((1, 2), (3, 4), (0, 1)))
+
+
+@pytest.fixture
+def seeds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The seeds that are set, in order."""
+    found: list[int] = []
+    monkeypatch.setattr(training.paddle, "seed", found.append)
+    monkeypatch.setattr(training, "set_learning_rate", lambda _: None)
+    return found
+
+
+def trainer_at(seed: int, step: int, rank: int) -> Any:
+    def update(_: object, micro_batches: list[Any], seed: Callable[..., None]) -> None:
+        for index in range(len(micro_batches)):
+            seed(index)
+
+    trainer: Any = object.__new__(training.Trainer)
+    trainer.step, trainer.world, trainer.executor = step, World(rank, 2, None), None
+    rest = {"metrics_explained": "", "evaluators": (lambda *_: {},), "selection": None, "learning_rate": float}
+    trainer.job = SimpleNamespace(seed=seed, resume_from=None, start_values=(), **rest)
+    trainer.updater = SimpleNamespace(step=update, initialise=lambda _: None, parameters=[])
+    trainer.log, trainer._values, trainer._stop = MagicMock(evaluated={step}), dict, MagicMock()
+    trainer._end_if_asked = lambda _: None
+    return trainer
+
+
+def test_every_step_rank_and_micro_batch_has_a_seed_of_its_own_and_repeats_it(seeds: list[int]) -> None:
+    for run in RUNS:
+        trainer_at(*run)._update([{}, {}])
+    assert len(set(seeds)) == len(seeds) == 2 * len(RUNS)
+    trainer_at(*RUNS[0])._update([{}, {}])
+    assert seeds[-2:] == seeds[:2]
+
+
+def test_the_evaluations_of_a_run_have_one_seed_for_each_rank(seeds: list[int]) -> None:
+    for run in RUNS:
+        trainer_at(*run).evaluate()
+    of_run = {(seed, rank): number for (seed, _, rank), number in zip(RUNS, seeds, strict=True)}
+    assert [of_run[seed, rank] for seed, _, rank in RUNS] == seeds
+    assert len(set(seeds)) == 4
+
+
+def test_parameters_are_drawn_with_the_seed_of_the_run(seeds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "copy_from_first_rank", lambda *_: None)
+    for run in RUNS:
+        trainer_at(*run)._initialise()
+    assert seeds == [seed for seed, _, _ in RUNS]

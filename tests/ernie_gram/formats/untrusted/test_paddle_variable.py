@@ -109,10 +109,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
-def test_a_damaged_variable_is_refused(tmp_path: Path, case: str) -> None:
-    data, message = HOSTILE[case]
+@pytest.mark.parametrize(("data", "message"), HOSTILE.values(), ids=HOSTILE)
+def test_a_damaged_variable_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "a").write_bytes(data)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=message):
         read_arrays(tmp_path / "a")
-    assert message in str(caught.value)

@@ -127,9 +127,8 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("case", DAMAGED)
-def test_a_damaged_pickle_is_refused(tmp_path: Path, case: str) -> None:
-    data, message = DAMAGED[case]
+@pytest.mark.parametrize(("data", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_pickle_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "a.pdparams").write_bytes(data)
     with pytest.raises(InputError, match=message) as caught:
         read_arrays(tmp_path / "a.pdparams")

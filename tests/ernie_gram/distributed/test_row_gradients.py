@@ -1,4 +1,8 @@
-"""Gradients of few rows: updates are those of whole gradients, to the bit where nothing is clipped."""
+"""Gradients of few rows: updates are those of whole gradients, to the bit where nothing is clipped.
+
+Their exchange gives the dense sum, on every rank, in two and in four processes. Four are started only if the variable
+FOUR_PROCESSES is set: on two cores they take 40 seconds.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,24 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
+from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_gradients import Lookups, take_lookups
 from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork, row_counts
-from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
+from ernie_gram.resources import prediction
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.optimization import clip_by_global_norm
 from ernie_gram.training.program import Program, build_training
 from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.step_values import STEP_VALUES
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
+from tests.support import row_exchange_ranks as job
+from tests.support.commands import in_ranks, python
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope
 
 NGRAMS, STEPS, MICRO_BATCHES = 300, 6, 3
 TABLE = "ngram_embedding"
@@ -117,13 +125,11 @@ def test_an_update_is_skipped_if_the_rows_are_not_finite() -> None:
 @pytest.mark.parametrize("repeats", [1, 5])
 def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
     """Equal rows in a batch are one row of the gradient: the norm is that of their sum."""
-    with fresh_scope() as executor:
-        program = paddle.static.Program()
-        with paddle.static.program_guard(program, paddle.static.Program()):
-            rows = paddle.assign(np.array([2, 0] + [4] * repeats))
-            parts = paddle.static.data("parts", [2 + repeats, 3], "float32")
-            gradient = Lookups([6, 3], rows, parts).by_row()
-            norm = clip_by_global_norm([gradient], 0.5)
+    with fresh_program() as (executor, program, _):
+        rows = paddle.assign(np.array([2, 0] + [4] * repeats))
+        parts = paddle.static.data("parts", [2 + repeats, 3], "float32")
+        gradient = Lookups([6, 3], rows, parts).by_row()
+        norm = clip_by_global_norm([gradient], 0.5)
         given = np.random.default_rng(0).standard_normal((2 + repeats, 3)).astype(np.float32)
         size, found = executor.run(program, feed={"parts": given}, fetch_list=[norm, gradient.table])
     expected = np.zeros((6, 3))
@@ -136,22 +142,20 @@ def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
 def test_lookups_add_their_rows_to_other_gradients_of_a_table(is_read: bool) -> None:
     """The gradient of the product may be read elsewhere: then nothing is added in its memory."""
     values = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
-    with fresh_scope() as executor:
-        program, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(program, startup):
-            initial = paddle.nn.initializer.Assign(values)
-            table = paddle.create_parameter([6, 3], "float32", default_initializer=initial)
-            factor = paddle.static.data("factor", [1, 6], "float32")
-            looked_up = [F.embedding(paddle.assign(np.array(rows)), table) for rows in ([1, 1, 5], [0, 1])]
-            total = paddle.add_n([paddle.matmul(factor, table).sum(), *((each * each).sum() for each in looked_up)])
-            (gradient,) = paddle.static.gradients([total], [table])
-            parts = gradient.get_defining_op().operand_source(0).get_defining_op().operands_source()
-            (dense,) = (part for part in parts if part.get_defining_op().name() != "pd_op.embedding_grad")
-            others = [dense * 1] if is_read else []
-            ((_, found),) = take_lookups([(table, gradient)], ())
-            names = [operation.name() for operation in program.global_block().ops]
-            assert names.count("pd_op.index_add_") == (0 if is_read else 2)
-            assert names.count("pd_op.embedding_grad") == (2 if is_read else 0)
+    with fresh_program() as (executor, program, startup):
+        initial = paddle.nn.initializer.Assign(values)
+        table = paddle.create_parameter([6, 3], "float32", default_initializer=initial)
+        factor = paddle.static.data("factor", [1, 6], "float32")
+        looked_up = [F.embedding(paddle.assign(np.array(rows)), table) for rows in ([1, 1, 5], [0, 1])]
+        total = paddle.add_n([paddle.matmul(factor, table).sum(), *((each * each).sum() for each in looked_up)])
+        (gradient,) = paddle.static.gradients([total], [table])
+        parts = gradient.get_defining_op().operand_source(0).get_defining_op().operands_source()
+        (dense,) = (part for part in parts if part.get_defining_op().name() != "pd_op.embedding_grad")
+        others = [dense * 1] if is_read else []
+        ((_, found),) = take_lookups([(table, gradient)], ())
+        names = [operation.name() for operation in program.global_block().ops]
+        assert names.count("pd_op.index_add_") == (0 if is_read else 2)
+        assert names.count("pd_op.embedding_grad") == (2 if is_read else 0)
         executor.run(startup)
         feed = {"factor": np.arange(6, dtype=np.float32).reshape(1, 6)}
         result, *of_product = executor.run(program, feed=feed, fetch_list=[found, *others])
@@ -160,3 +164,63 @@ def test_lookups_add_their_rows_to_other_gradients_of_a_table(is_read: bool) -> 
         np.testing.assert_array_equal(array, expected)
     np.add.at(expected, [1, 1, 5, 0, 1], 2.0 * values[[1, 1, 5, 0, 1]])
     np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.needs("FOUR_PROCESSES"))])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, np.ndarray]]:
+    """What each rank of tests/support/row_exchange_ranks.py writes. Starting the processes takes most of the time."""
+    ranks, folder = request.param, tmp_path_factory.mktemp("ranks")
+    python(*in_ranks(folder / "log", "tests/support/row_exchange_ranks.py", ranks), str(folder)).ok()
+    return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
+
+
+def of(arrays: dict[str, np.ndarray], way: str) -> dict[str, np.ndarray]:
+    """Return the arrays of "row", "dense", "row sum" or "dense sum" by name."""
+    return {key.split("/", 1)[1]: value for key, value in arrays.items() if key.startswith(f"{way}/")}
+
+
+def test_all_ranks_have_the_same_bits(written: list[dict[str, np.ndarray]]) -> None:
+    for other in written[1:]:
+        assert all(np.array_equal(other[name], written[0][name], equal_nan=True) for name in written[0])
+
+
+@pytest.mark.parametrize(("way", "tolerance"), [("", 2e-4), (" sum", 1e-6)])
+def test_results_are_those_of_the_dense_exchange(
+    written: list[dict[str, np.ndarray]], way: str, tolerance: float
+) -> None:
+    """20 steps of the full objective, or single sums. The same bits with two ranks; rounding differs with four."""
+    by_row, dense = of(written[0], "row" + way), of(written[0], "dense" + way)
+    assert len(dense) > 5
+    assert by_row.keys() == dense.keys()
+    for name in by_row.keys() - {"sent"}:
+        if len(written) == 2:
+            assert np.array_equal(by_row[name], dense[name], equal_nan=True), name
+        np.testing.assert_allclose(by_row[name], dense[name], rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def test_sums_are_those_of_the_gradients(written: list[dict[str, np.ndarray]]) -> None:
+    for name, found in of(written[0], "row sum").items():
+        expected = np.sum([job.gradients_of(rank)[name].astype(np.float64) for rank in range(len(written))], axis=0)
+        # Terms of opposite signs may cancel, but not in the case of tiny numbers.
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-35 if name == "tiny" else 1e-6, err_msg=name)
+
+
+def test_bytes_are_as_predicted(written: list[dict[str, np.ndarray]], monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = len(written)
+    # Three sequences per rank, with three masked slots each.
+    config = replace(job.CONFIG, data=replace(job.CONFIG.data, batch_size=3 * ranks))
+    sizes, shape = CorpusSizes(TOKENS, job.NGRAMS), BatchShape(3, 20, 3.0, 6, 13 / 3)
+    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", job.BUCKET_NUMBERS)
+    by_row, expected_rows = prediction.step_exchange(config, sizes, shape, ranks)
+    monkeypatch.setattr(prediction, "is_summed_by_row", lambda size: False)
+    dense, _ = prediction.step_exchange(config, sizes, shape, ranks)
+    found = {way: written[0][f"{way}/sent"] for way in ("row", "dense")}
+    ring = 2 * (ranks - 1) / ranks
+    # Losses, and a number for each bucket, are exchanged too.
+    assert found["dense"].tolist() == [pytest.approx(ring * dense, abs=200)] * job.STEPS
+    assert found["row"].mean() == pytest.approx(ring * by_row, rel=0.01)
+    # The difference is that of the rows, and of a mark per row. An untrained generator samples all units equally often.
+    table = job.NGRAMS * job.WIDTH * 4 * 2 * (ranks - 1) / ranks
+    rows = (found["row"] - found["dense"] + table) / (table / job.NGRAMS)
+    marks = job.NGRAMS / job.WIDTH
+    assert (rows - marks).mean() == pytest.approx(expected_rows, rel=0.1)
