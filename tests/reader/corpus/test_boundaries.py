@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from reader.corpus.boundaries import Trie, build_trie, cut_lines
-from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
+from reader.tokenization.word_kernel import LINE_END
 
 
 def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
@@ -45,14 +45,3 @@ def test_result_is_the_best_of_all_segmentations() -> None:
                 expected.append(100 + lexicon.index(segment) if segment in lexicon else segment[0])
                 start += length
             assert cut.units[cut.starts[line] : cut.starts[line + 1]].tolist() == expected
-
-
-def test_an_ngram_is_one_unit_and_a_word_is_one_unit_per_token() -> None:
-    # Words 0 to 3; word 3 has two tokens; the lexicon contains (0 1) and (1 2).
-    trie = trie_of([(0, 1), (1, 2)], 3)
-    offsets, pieces = np.array([0, 1, 2, 3, 5], np.int64), np.array([10, 11, 12, 13, 14], np.int32)
-    stream = np.array([3, 0, 1, 2, LINE_END, DOCUMENT_END, 0, 1, 1, LINE_END, DOCUMENT_END], np.int32)
-    units, starts, documents = cut_lines(stream, trie, offsets, pieces, 100)
-    assert units.tolist() == [13, 14, 100, 12, 100, 11]
-    assert starts.tolist() == [0, 4, 4, 6, 6]
-    assert documents.tolist() == [4, 6]
