@@ -212,17 +212,25 @@ def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -
         assert f"lost     {reason}" in done.stdout
 
 
-@pytest.mark.parametrize("kind", only(("classification", "multiple_choice", "span", "tagging"), KINDS))
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
-    """See support/pretended_gpu."""
+    """Spans are learned in windows. See support/pretended_gpu."""
 
     def on_devices(main: Any, *arguments: Any) -> None:
         pretended_gpu.clear()
         run(main, *arguments).ok()
 
     task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
-    settings = [f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=1", "--dropout.hidden=0.1"]
-    finetune(tiny_task, model, *settings, "--input.max_query_len=4").ok()
+    for path in task.parent.glob("*.jsonl"):
+        lines = path.read_text().replace('"a b c d"', '"f a b c d"').splitlines()
+        # Without its first letter, the other text has another gold value.
+        lines[1::2] = [re.sub(r"\ba\b", "h", line) for line in lines[1::2]]
+        path.write_text("\n".join(lines))
+    settings = [f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=24", "--dropout.hidden=0.1"]
+    inputs = ["--input.max_query_len=4", "--input.max_seq_len=8", "--input.doc_stride=2"]
+    finetune(tiny_task, model, *settings, *inputs, "--evaluation.every=48").ok()
+    best = 100 if kind in ("span", "tagging") else 1
+    assert json.loads((model / "result.json").read_text())["score"] > 0.999 * best
     assert set(on_gpu(pretended_gpu)) == {"peak"}
     on_devices(main, model, program, "--to", "inference")
     assert on_gpu(pretended_gpu) == []

@@ -178,15 +178,15 @@ def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
     np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("has_lm_transform", [True, False])
-def test_scores_of_slots_are_those_of_numpy(has_lm_transform: bool) -> None:
-    kind = kind_of(TASKS["squad1"], KindSettings())
+@pytest.mark.parametrize(("has_lm_transform", "lm_transform"), [(True, True), (True, False), (False, True)])
+def test_scores_of_slots_are_those_of_numpy(has_lm_transform: bool, lm_transform: bool) -> None:
+    kind = kind_of(TASKS["squad1"], KindSettings(head=HeadSettings(lm_transform=lm_transform)))
     examples = [SpanExample(str(i), "a b c d", "e f"[: 2 * i + 1], None, None, PLACE) for i in range(2)]
     batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(2))
     scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform)
     selected = rows.reshape(-1, MODEL.hidden_size)[batch["slots"]]
     assert len(selected) == 10
-    if has_lm_transform:
+    if has_lm_transform and lm_transform:
         from scipy.special import erf
 
         x = selected @ parameters["mask_lm_trans_fc.w_0"] + parameters["mask_lm_trans_fc.b_0"]
