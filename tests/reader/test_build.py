@@ -186,19 +186,3 @@ def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> 
         run(*arguments)
     run(*arguments)
     assert Corpus(tmp_path / "joined").info.units == Corpus(built / "corpus").info.units
-
-
-def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: Path, tmp_path: Path) -> None:
-    """A folder may contain the text, and also the vocabulary and the corpora made from it."""
-    vocab, corpus = tmp_path / "vocab.txt", tmp_path / "corpus"
-    run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60)
-    first = vocab.read_bytes()
-    run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60, "--overwrite")
-    assert vocab.read_bytes() == first
-    (tmp_path / ".hidden").mkdir()
-    (tmp_path / ".hidden" / "more.txt").write_text("hidden\n")
-    for overwrite in ([], ["--overwrite"]):
-        run("corpus", "--input", tmp_path, "--vocab", vocab, "--output", corpus, *overwrite)
-        assert Corpus(corpus).info.documents == 1
-    with pytest.raises(InputError, match="refers to no text file"):
-        run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")

@@ -60,12 +60,10 @@ CHID = {"content": ["甲#idiom1#乙"], "candidates": IDIOMS}
     ("task", "content", "expected"),
     [
         ("rte", "index\tsentence1\tsentence2\tlabel\n7\tit ran\ta cat\tx\n8\tthe\tmat\ty\n", PAIR),
-        ("stsb", "sentence1\tsentence2\nit ran\ta cat\nthe\tmat\n", PAIR),
         ("cola", "index\tsentence\n4\tit, ran\n6\tthe\n", [("4", "it, ran"), ("6", "the")]),
         ("lcqmc", "text_a\ttext_b\nit ran\ta cat\nthe\tmat\n", PAIR),
         ("lcqmc", "it ran\ta cat\nthe\tmat\n", PAIR),
         ("ag_news", '"9","it","#39;s"\n', [("0", "it's")]),
-        ("tnews", '{"id": 5, "sentence": "好"}\n', [("5", "好")]),
         ("csl", '{"id": 5, "keyword": ["a", "b"], "abst": "c"}\n', [("5", "a b", "c")]),
         ("cluewsc2020", json.dumps({"text": "像树叶飘入，他走", "target": TARGET}), [("0", "像_树叶_飘入，[他]走")]),
         ("cmrc2018", json.dumps(SQUAD), [("q7", "it ran", "what")]),

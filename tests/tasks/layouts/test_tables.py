@@ -74,12 +74,6 @@ def test_rows_have_the_values_of_their_columns(
     assert [tuple(row.values()) for row in values(layout, write(tmp_path / "t", content))] == expected
 
 
-def test_gold_columns_are_not_needed_without_labels(tmp_path: Path) -> None:
-    path = write(tmp_path / "t", "index\ta\tb\n0\tx\ty\n")
-    assert values(Tsv({**PAIR, "id": "index"}), path, labelled=False) == [{"text_a": "x", "text_b": "y", "id": "0"}]
-    assert values(NAMED, write(tmp_path / "u", "a\tb\nx\ty\n"), labelled=False) == [{"text_a": "x", "text_b": "y"}]
-
-
 TEXT = {"text_a": "text", "label": "label"}
 
 
