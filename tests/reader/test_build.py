@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from reader.build import build_parser, resume_plan
+from reader.build import build_parser, main, resume_plan
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.lock_files import locked_name
 from reader.system.resumable_folder import resumable_folder
 from reader.text.text_files import TextFiles
+from tests.support.commands import build, call, kill_when
+from tests.support.further_cases import only
 
 
 def run(*arguments: object) -> None:
@@ -186,3 +188,40 @@ def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> 
         run(*arguments)
     run(*arguments)
     assert Corpus(tmp_path / "joined").info.units == Corpus(built / "corpus").info.units
+
+
+# Commands, and parts of their work.
+STAGES = [("lexicon", stage) for stage in ("order_2_of_*/0", "split/1", "order_3_of_*/0")]
+STAGES += [("corpus", stage) for stage in ("cut/2", "cut/0", "cut/*")]
+
+
+@pytest.mark.parametrize("killed", only(STAGES[::3], STAGES))
+def test_a_killed_job_is_resumed(built: Path, tmp_path: Path, killed: tuple[str, str]) -> None:
+    command, stage = killed
+    (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * (40 if command == "corpus" else 12))
+    inputs = [command, "--input", str(tmp_path / "text.txt"), "--vocab", str(built / "vocab.txt"), "--processes", "2"]
+    inputs += ["--lexicon", str(built / "lexicon.tsv")] if command == "corpus" else ["--top", "2:300,3:200"]
+
+    def has_parts() -> bool:
+        return len(list(tmp_path.glob(f"*/.result.work/{stage}"))) >= (3 if stage == "cut/*" else 1)
+
+    for attempt in "12345":
+        output = tmp_path / attempt / "result"
+        output.parent.mkdir()
+        kill_when(["-m", "reader.build", *inputs, "--output", str(output)], has_parts)
+        # If the process was scheduled before this one, it ended before it could be killed.
+        if not output.exists():
+            break
+    assert not output.exists()
+    # A command that is refused leaves the work to the one that was meant.
+    assert command == "lexicon" or call(main, *inputs, "--output", str(output), "--cased").returncode == 2
+    assert has_parts()
+    undisturbed = tmp_path / "undisturbed" / "result"
+    undisturbed.parent.mkdir()
+    for path in (output, undisturbed):
+        build(*inputs, "--output", str(path))
+    found, expected = (
+        {file.relative_to(path.parent): file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
+        for path in (output, undisturbed)
+    )
+    assert found == expected

@@ -37,6 +37,7 @@ from tests.support.pretended_gpu import on_gpu
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_lines
 from tests.support.tiny_task import finetune
+from tests.tasks.test_predict import records
 
 
 def run(main: Any, *arguments: Any) -> Done:
@@ -49,13 +50,6 @@ NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
 def numbers_in(text: str) -> list[float]:
     return [float(found[0]) for found in NUMBER.finditer(text)]
-
-
-def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any) -> bytes:
-    """Return what the command that predicts writes for some rows."""
-    own, output = write_lines(folder / "own.jsonl", *rows), folder / "out.jsonl"
-    run(predict, model, "--input", own, "--layout", "json", "--output", output, "--overwrite", *more).ok()
-    return output.read_bytes()
 
 
 def computed(finetuned: LoadedModel, folder: Path, rows: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Any]:
@@ -87,22 +81,22 @@ def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Pat
 def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None:
     model = made_run(tmp_path / "run", TASKS["squad2"])
     set_null_threshold(model, -1e9)
+    own = write_lines(tmp_path / "own.jsonl", *ROWS["squad2"])
     for source in (model, model / "best"):
         program = tmp_path / f"{source.name}_program"
         done = run(main, source, program, "--to", "inference")
         assert (done.returncode, "warning" in done.stdout) == (0, False)
         assert done.stdout.splitlines()[-1].split()[0] == "written"
-        answers = predicted(program, tmp_path, ROWS["squad2"]).splitlines()
-        assert {json.loads(line)["answer"] for line in answers} == {""}
+        answers = records(program, "--input", own, "--layout", "json", output=tmp_path / "answers.jsonl")
+        assert {answer["answer"] for answer in answers} == {""}
     done = run(main, made_run(tmp_path / "unfinished", TASKS["squad2"]), tmp_path / "program", "--to", "inference")
     assert f'note: {tmp_path / "unfinished" / "best"}: has no threshold for "no answer"' in done.stderr
 
 
-@pytest.mark.parametrize("form", ["inference", "paddlenlp"])
-def test_a_folder_that_another_process_writes_is_refused(tmp_path: Path, form: str) -> None:
+def test_a_folder_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "target"
     with locked_name(target, f"{target}: is being written"):
-        done = run(main, tmp_path / "run", target, "--to", form)
+        done = run(main, tmp_path / "run", target, "--to", "inference")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")
 

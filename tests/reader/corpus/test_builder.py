@@ -1,4 +1,4 @@
-"""Building and joining corpora with the command line: results, errors, and resuming after a kill."""
+"""Building and joining corpora with the command line: results, errors, and limits."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from reader.corpus import builder
 from reader.corpus.memmap import Corpus
 from reader.text import map_segments
 from tests.reader.corpus.test_units import tokens_of
-from tests.support.commands import build, call, kill_when, python
-from tests.support.further_cases import only
+from tests.support.commands import build, call, python
 
 
 def test_fingerprint_depends_on_everything_and_without_a_lexicon_every_unit_is_a_token(
@@ -54,28 +53,6 @@ def test_invalid_input_gives_one_line_and_no_files(built: Path, tmp_path: Path, 
     arguments += ["--lexicon", str(built / "lexicon.tsv"), "--output", str(tmp_path / "c"), *change]
     assert call(main, "corpus", *arguments).stderr.splitlines()[-1].startswith(f"error: {named.format(built=built)}")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("stage", only(["cut/2"], ["cut/0", "cut/2", "cut/*"]))
-def test_a_killed_build_is_resumed(built: Path, tmp_path: Path, stage: str) -> None:
-    (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * 40)
-    text = ["--input", str(tmp_path / "text.txt"), "--processes", "2"]
-    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
-    command = ["-m", "reader.build", "corpus", *text, *made_with, "--output"]
-    work = tmp_path / ".corpus.work"
-    wanted = 3 if stage.endswith("*") else 1
-    kill_when([*command, str(tmp_path / "corpus")], lambda: len(list(work.glob(stage))) >= wanted)
-    assert not (tmp_path / "corpus").exists()
-    # A command that is refused leaves the work to the one that was meant.
-    assert call(main, *command[2:], str(tmp_path / "corpus"), "--cased").returncode == 2
-    assert len(list(work.glob(stage))) >= wanted
-    for name in ("corpus", "undisturbed"):
-        build(*command[2:], str(tmp_path / name))
-    assert not work.exists()
-    files = sorted(path.name for path in (tmp_path / "corpus").iterdir())
-    assert files == sorted(path.name for path in (tmp_path / "undisturbed").iterdir())
-    for name in files:
-        assert (tmp_path / "corpus" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
 
 def test_joined_shards_equal_the_corpus_of_all_files(

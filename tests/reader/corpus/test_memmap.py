@@ -32,20 +32,15 @@ FILES = [
 
 
 Change = Callable[[bytes], bytes]
+Edit = Callable[[np.ndarray], np.ndarray]
 
 
-def with_number(dtype: type, place: int, value: int) -> Change:
-    """Return a function that replaces a number in the content of a file without a header."""
-
-    def change(content: bytes) -> bytes:
-        values = np.frombuffer(content, dtype).copy()
-        values[place] = value
-        return values.tobytes()
-
-    return change
+def raw(dtype: type, change: Edit) -> Change:
+    """Return a function that changes the numbers of a file without a header."""
+    return lambda content: change(np.frombuffer(content, dtype).copy()).tobytes()
 
 
-def saved(change: Callable[[np.ndarray], np.ndarray]) -> Change:
+def saved(change: Edit) -> Change:
     """Return a function that replaces the array in the content of a .npy file."""
 
     def change_file(content: bytes) -> bytes:
@@ -56,12 +51,12 @@ def saved(change: Callable[[np.ndarray], np.ndarray]) -> Change:
     return change_file
 
 
-def assigned(place: int, value: int) -> Change:
+def assigned(place: int, value: int) -> Edit:
     def change(values: np.ndarray) -> np.ndarray:
         values[place] = value
         return values
 
-    return saved(change)
+    return change
 
 
 def claims_many(content: bytes) -> bytes:
@@ -82,26 +77,26 @@ def with_key(key: str, change: Callable[[int], int]) -> Change:
 
 
 DAMAGES: dict[str, tuple[str, Change]] = {
-    "an offset far outside": ("documents.bin", with_number(np.int64, 2, -(2**50))),
-    "offsets that are not sorted": ("documents.bin", with_number(np.int64, 1, 10**6)),
-    "a first offset that is not 0": ("documents.bin", with_number(np.int64, 0, 1)),
-    "an empty document": ("documents.bin", with_number(np.int64, 1, 0)),
-    "an unknown unit": ("units.bin", with_number(np.uint16, 1000, 65_535)),
+    "an offset far outside": ("documents.bin", raw(np.int64, assigned(2, -(2**50)))),
+    "offsets that are not sorted": ("documents.bin", raw(np.int64, assigned(1, 10**6))),
+    "a first offset that is not 0": ("documents.bin", raw(np.int64, assigned(0, 1))),
+    "an empty document": ("documents.bin", raw(np.int64, assigned(1, 0))),
+    "an unknown unit": ("units.bin", raw(np.uint16, assigned(1000, 65_535))),
     "no units": ("units.bin", lambda content: b""),
     "too few units": ("units.bin", lambda content: content[:-2]),
     "an empty array": ("ngram_offsets.npy", lambda content: b""),
-    "an n-gram far outside": ("ngram_offsets.npy", assigned(3, -(2**50))),
-    "n-grams that are not sorted": ("ngram_offsets.npy", assigned(3, 2**40)),
-    "another last offset": ("ngram_offsets.npy", assigned(-1, 10**9)),
+    "an n-gram far outside": ("ngram_offsets.npy", saved(assigned(3, -(2**50)))),
+    "n-grams that are not sorted": ("ngram_offsets.npy", saved(assigned(3, 2**40))),
+    "another last offset": ("ngram_offsets.npy", saved(assigned(-1, 10**9))),
     "too few offsets": ("ngram_offsets.npy", saved(lambda values: values[:-1])),
     "offsets of another type": ("ngram_offsets.npy", saved(lambda values: values.astype(np.float64))),
     "offsets of another shape": ("ngram_offsets.npy", saved(lambda values: values[:, None])),
     "a claim of 10^12 numbers": ("ngram_offsets.npy", claims_many),
     "a header that ends early": ("ngram_offsets.npy", lambda content: content[:8] + b"\x01" + content[9:]),
-    "a negative token": ("ngram_tokens.npy", assigned(0, -(2**31))),
-    "an unknown token": ("ngram_tokens.npy", assigned(0, 1000)),
+    "a negative token": ("ngram_tokens.npy", saved(assigned(0, -(2**31)))),
+    "an unknown token": ("ngram_tokens.npy", saved(assigned(0, 1000))),
     "too few tokens": ("ngram_tokens.npy", saved(lambda values: values[:-1])),
-    "a negative count": ("unit_counts.npy", assigned(5, -7)),
+    "a negative count": ("unit_counts.npy", saved(assigned(5, -7))),
     "a zip archive": ("unit_counts.npy", lambda content: b"PK\x03\x04" + content),
     "another number of units": ("corpus.json", with_key("units", lambda value: value + 1)),
     "another number of documents": ("corpus.json", with_key("documents", lambda value: value - 1)),
