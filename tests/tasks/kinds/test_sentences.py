@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from reader.errors import InputError
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings, SpanSettings
+from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
@@ -112,19 +110,3 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     features = regression.encode(scored, tokenizer(), training=False)
     predictions = regression.decode(np.array([[7], [1], [2], [6], [-1]], np.float32), features, scored)
     assert predictions.for_metric == [7.0, 3.0, -1.0]  # not clipped to 0..5
-
-
-@pytest.mark.parametrize(
-    ("settings", "key", "value"),
-    [
-        (InputSettings, "input.max_seq_len", 7),
-        (InputSettings, "input.doc_stride", 0),
-        (InputSettings, "input.max_query_len", 0),
-        (SpanSettings, "span.n_best", 0),
-        (SpanSettings, "span.null_threshold", float("nan")),
-        *((MultiLabelSettings, "multi_label.threshold", value) for value in (-0.1, 1.0, float("nan"))),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(settings: Any, key: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"^{key}: "):
-        settings(**{key.partition(".")[2]: value})
