@@ -36,26 +36,6 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_batches_have_the_names_shapes_and_dtypes_of_the_fields(name: str) -> None:
-    task, examples = EXAMPLES[name]
-    kind = kind_of(KNOWN[task], KindSettings())
-    features = kind.encode(examples * 3, tokenizer(), training=True)
-    for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
-        batch = features.batch(samples)
-        fields = {field.name: field for field in (*kind.input_fields, *kind.training_fields)}
-        assert batch.keys() == fields.keys()
-        sizes: dict[str, int] = {}
-        for key, values in batch.items():
-            field = fields[key]
-            assert values.dtype == field.dtype, key
-            assert values.ndim == len(field.shape), key
-            for letter, size in zip(field.shape, values.shape, strict=True):
-                assert sizes.setdefault(letter, size) == size, key
-        if "S" in sizes:
-            assert sizes["S"] == len(samples)
-
-
 def log_softmax(x: np.ndarray) -> np.ndarray:
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
@@ -118,15 +98,28 @@ def test_losses_of_options_spans_labels_scores_and_tags_are_those_of_numpy() -> 
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_rows_of_each_loss_are_counted_in_the_batch(name: str) -> None:
-    """Of three samples; a question's options count by themselves in the second term of multiple choice."""
+def test_batches_have_the_names_shapes_and_dtypes_of_the_fields_and_the_rows_of_each_loss(name: str) -> None:
+    """A question's options count by themselves in the second term of multiple choice."""
     task, examples = EXAMPLES[name]
     kind = kind_of(KNOWN[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
-    batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
+    features = kind.encode(examples * 3, tokenizer(), training=True)
+    for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
+        batch = features.batch(samples)
+        fields = {field.name: field for field in (*kind.input_fields, *kind.training_fields)}
+        assert batch.keys() == fields.keys()
+        sizes: dict[str, int] = {}
+        for key, values in batch.items():
+            field = fields[key]
+            assert values.dtype == field.dtype, key
+            assert values.ndim == len(field.shape), key
+            for letter, size in zip(field.shape, values.shape, strict=True):
+                assert sizes.setdefault(letter, size) == size, key
+        if "S" in sizes:
+            assert sizes["S"] == len(samples)
+    batch = features.batch(np.arange(3))
     rows = {"span": batch["input_ids"].size, "multiple_choice": 9, "tagging": 6}.get(name, 3)
     losses = losses_of(name, np.zeros((rows, kind.width)), batch, kind.settings.head)
-    counted = kind.row_counts(batch)
-    assert [count for _, _, count in losses.values()] == counted
+    assert [count for _, _, count in losses.values()] == kind.row_counts(batch)
 
 
 def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
