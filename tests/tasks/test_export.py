@@ -28,22 +28,16 @@ from tasks.metrics.entities import tag_set
 from tasks.predict import main as predict
 from tasks.registry import TASKS
 from tasks.training.finetuned import LoadedModel, load_finetuned
-from tests.support.commands import Done, assert_one_line_error, call
+from tests.support.commands import assert_one_line_error
 from tests.support.finetuned_runs import INPUT, ROWS, made_run, set_null_threshold
 from tests.support.model_folders import encoder_output_for
 from tests.support.onnx_models import run_onnx
 from tests.support.own_tasks import KINDS, KNOWN, own_task
 from tests.support.pretended_gpu import on_gpu
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope, fresh_scope
 from tests.support.task_files import write_lines
 from tests.support.tiny_task import finetune
 from tests.tasks.test_predict import records
-
-
-def run(main: Any, *arguments: Any) -> Done:
-    with fresh_scope():
-        return call(main, *map(str, arguments))
-
 
 NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
@@ -70,7 +64,7 @@ def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Pat
     pytest.importorskip("paddle2onnx")
     pytest.importorskip("onnxruntime")
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
-    run(main, folder, tmp_path / "onnx", "--to", "onnx").ok()
+    call_in_scope(main, folder, tmp_path / "onnx", "--to", "onnx").ok()
     files = {path.name for path in (tmp_path / "onnx").iterdir()}
     assert files >= {"model.onnx", "onnx.json", "vocab.txt", "task.json"}
     batch, expected = computed(load_finetuned(folder), tmp_path, ROWS[name])
@@ -84,33 +78,35 @@ def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None
     own = write_lines(tmp_path / "own.jsonl", *ROWS["squad2"])
     for source in (model, model / "best"):
         program = tmp_path / f"{source.name}_program"
-        done = run(main, source, program, "--to", "inference")
+        done = call_in_scope(main, source, program, "--to", "inference")
         assert (done.returncode, "warning" in done.stdout) == (0, False)
         assert done.stdout.splitlines()[-1].split()[0] == "written"
         answers = records(program, "--input", own, "--layout", "json", output=tmp_path / "answers.jsonl")
         assert {answer["answer"] for answer in answers} == {""}
-    done = run(main, made_run(tmp_path / "unfinished", TASKS["squad2"]), tmp_path / "program", "--to", "inference")
+    done = call_in_scope(
+        main, made_run(tmp_path / "unfinished", TASKS["squad2"]), tmp_path / "program", "--to", "inference"
+    )
     assert f'note: {tmp_path / "unfinished" / "best"}: has no threshold for "no answer"' in done.stderr
 
 
 def test_a_folder_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "target"
     with locked_name(target, f"{target}: is being written"):
-        done = run(main, tmp_path / "run", target, "--to", "inference")
+        done = call_in_scope(main, tmp_path / "run", target, "--to", "inference")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert done.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")
 
 
 def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     model, folder = made_run(tmp_path / "run", TASKS["rte"]), tmp_path / "program"
-    assert run(main, model, folder, "--to", "inference").returncode == 0
+    assert call_in_scope(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
     slow = patch.object(rewriting, "cpu_kernels", return_value=OneDnnKernels((), "no AMX"))
     with slow, pytest.raises(InputError, match="no AMX"):
         FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])
-    assert_one_line_error(run(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")
+    assert_one_line_error(call_in_scope(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")
     (folder / "task.json").write_text("{}")
-    assert_one_line_error(run(*command), f"{folder / 'task.json'}: truncated or altered")
+    assert_one_line_error(call_in_scope(*command), f"{folder / 'task.json'}: truncated or altered")
 
 
 def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -> tuple[LoadedModel, Path]:
@@ -118,7 +114,7 @@ def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -
     # Without what PaddleNLP computes differently.
     plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
     folder = made_run(tmp_path / "run", task, settings, **plain)
-    done = run(main, folder, tmp_path / "export", "--to", "paddlenlp").ok()
+    done = call_in_scope(main, folder, tmp_path / "export", "--to", "paddlenlp").ok()
     assert "lost" not in done.stdout
     return load_finetuned(folder), tmp_path / "export"
 
@@ -161,10 +157,10 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     RunLog(folder, True, visualdl=False, start=0, max_steps=20).record("eval", 0, {"score": 0.5, "dev_f1": 0.25})
     result = {"scores": {"dev": {"accuracy": 0.5, "f1": 0.25}}, "metric": {"chooses": "accuracy"}}
     (folder / "result.json").write_text(json.dumps(result))
-    refused = run(convert, folder, tmp_path / "converted", "--to", "paddlenlp")
+    refused = call_in_scope(convert, folder, tmp_path / "converted", "--to", "paddlenlp")
     assert "ernie-gram export" in refused.stderr
     for name, command in (("export", main), ("converted", convert)):
-        run(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss").ok()
+        call_in_scope(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss").ok()
         card = (tmp_path / name / "README.md").read_text()
         assert "`rte`" in card
         assert "| dev_accuracy | 0.5 |\n| dev_f1 | 0.25 |\n" in card
@@ -180,12 +176,12 @@ def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -
         "mask_lm_trans_fc under the output layer": made_run(tmp_path / "c", TASKS["squad1"], **transform),
     }
     for message, folder in runs.items():
-        done = run(main, folder, tmp_path / "export", "--to", "paddlenlp", "--accept_loss")
+        done = call_in_scope(main, folder, tmp_path / "export", "--to", "paddlenlp", "--accept_loss")
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
         assert not (tmp_path / "export").exists()
     lossy = made_run(tmp_path / "d", TASKS["rte"], use_relative_position=True, layer_norm_eps=1e-12)
-    refused = run(main, lossy, tmp_path / "export", "--to", "paddlenlp")
-    done = run(main, lossy, tmp_path / "export", "--to", "paddlenlp", "--accept_loss")
+    refused = call_in_scope(main, lossy, tmp_path / "export", "--to", "paddlenlp")
+    done = call_in_scope(main, lossy, tmp_path / "export", "--to", "paddlenlp", "--accept_loss")
     for reason in ("relative position", "layer_norm_eps 1e-12"):
         assert reason in refused.stderr
         assert f"lost     {reason}" in done.stdout
@@ -197,7 +193,7 @@ def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Pa
 
     def on_devices(main: Any, *arguments: Any) -> None:
         pretended_gpu.clear()
-        run(main, *arguments).ok()
+        call_in_scope(main, *arguments).ok()
 
     task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
     for path in task.parent.glob("*.jsonl"):

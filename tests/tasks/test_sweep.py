@@ -17,7 +17,7 @@ from tasks import finetune, sweep
 from tasks.sweep import main
 from tests.support.commands import assert_one_line_error, call, kill_when
 from tests.support.runs import TINY
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope
 from tests.support.task_files import write
 from tests.support.tiny_task import LETTERS, SETTINGS
 
@@ -49,8 +49,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         failed = []
         for run in runs:
             module, *options = run.command
-            with fresh_scope():
-                done = call(finetune.main if module == "tasks.finetune" else pretrain.main, *options)
+            done = call_in_scope(finetune.main if module == "tasks.finetune" else pretrain.main, *options)
             if done.returncode or ended(run) is None:
                 failed.append(f"{run.name}: {done.stderr}")
         return failed
