@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from reader.corpus.boundaries import Trie, build_trie, cut_lines
+from reader.corpus.boundaries import build_trie, cut_lines
 from reader.tokenization.word_kernel import LINE_END
 
 
@@ -22,17 +22,13 @@ def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
     return min(segmentations, key=lambda lengths: (len(lengths), [-length for length in lengths]))
 
 
-def trie_of(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
-    words = np.array([word for ngram in ngrams for word in ngram], np.int32)
-    return build_trie(words, np.cumsum([0, *map(len, ngrams)]), num_words)
-
-
 def test_result_is_the_best_of_all_segmentations() -> None:
     rng = random.Random(1)
     for _ in range(400):
         alphabet = rng.randint(2, 5)
         lexicon = sorted({tuple(rng.choices(range(alphabet), k=rng.randint(1, 4))) for _ in range(rng.randint(1, 14))})
-        trie = trie_of(lexicon, alphabet)
+        trie_words = np.array([word for ngram in lexicon for word in ngram], np.int32)
+        trie = build_trie(trie_words, np.cumsum([0, *map(len, lexicon)]), alphabet)
         # One word is not in the trie. Every word has one token, whose ID equals the word ID.
         pieces = np.arange(alphabet + 1, dtype=np.int32)
         lines = [rng.choices(range(alphabet + 1), k=rng.randint(0, 10)) for _ in range(3)]

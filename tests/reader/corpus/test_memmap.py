@@ -69,11 +69,7 @@ def claims_many(content: bytes) -> bytes:
 
 
 def with_key(key: str, change: Callable[[int], int]) -> Change:
-    def change_file(content: bytes) -> bytes:
-        info = json.loads(content)
-        return json.dumps(info | {key: change(info[key])}).encode()
-
-    return change_file
+    return lambda content: json.dumps((info := json.loads(content)) | {key: change(info[key])}).encode()
 
 
 DAMAGES: dict[str, tuple[str, Change]] = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -163,15 +165,11 @@ MEMORY = "500MB"
 def memory_of(group: int) -> int:
     """Return the memory of a process group in bytes; shared memory counts once."""
     total = 0
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal():
-            continue
-        try:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended
             if os.getpgid(int(folder.name)) == group:
-                rows = (folder / "smaps_rollup").read_text().splitlines()
-                total += next(1024 * int(row.split()[1]) for row in rows if row.startswith("Pss:"))
-        except (OSError, StopIteration):
-            continue  # the process has ended
+                sizes = re.findall(r"^Pss: +(\d+) kB", (folder / "smaps_rollup").read_text(), re.MULTILINE)
+                total += 1024 * sum(map(int, sizes))
     return total
 
 

@@ -67,10 +67,7 @@ def write_file(path: Path) -> None:
         temporary.touch()
 
 
-WRITERS = [write_file, save_arrays, make_folder, partial(lock_folder, what="")]
-
-
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("write", [write_file, save_arrays, make_folder, partial(lock_folder, what="")])
 def test_missing_folders_are_created_below_the_current_directory_only(
     tmp_path: Path, write: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,23 +212,20 @@ SCHEMES = {
     "underscores": "B_A I_A O B_A B_A B_B O",
     "numbers": "1 2 0 1 1 3 0",
 }
-NUMBERS = "label_aliases: [O, B-A, I-A, B-B]\n"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_equal_entities_are_right_in_all_schemes(tmp_path: Path, scheme: str) -> None:
-    for gold, predicted in ((scheme, "IOB2"), ("IOB2", scheme), (scheme, scheme)):
-        scores = scores_of_tags(tmp_path, SCHEMES[gold], SCHEMES[predicted], NUMBERS * (scheme == "numbers"))
-        assert {scores[name] for name in ("f1", "token_accuracy", "non_o_accuracy")} == {100.0}
-
-
-def scores_of_tags(folder: Path, gold: str, predicted: str, keys: str = "") -> Scores:
     task = "kind: tagging\nlanguage: en\nlayout: conll\nfiles: {train: t, dev: t}\nmetric: conlleval\n"
-    own = read_task_file(write(folder / "own.yaml", task + keys))
-    for name, tags in {"t": gold, "p": predicted}.items():
-        write(folder / name, "".join(f"x {tag}\n" for tag in tags.split()))
-    kind = kind_of(with_labels(own, folder), KindSettings())
-    return kind.evaluate(read_predictions(folder / "p", kind, load(kind.task, folder, "dev").examples, 0))
+    names = "label_aliases: [O, B-A, I-A, B-B]\n" if scheme == "numbers" else ""
+    own = read_task_file(write(tmp_path / "own.yaml", task + names))
+    for gold, predicted in ((scheme, "IOB2"), ("IOB2", scheme), (scheme, scheme)):
+        for name, tags in {"t": SCHEMES[gold], "p": SCHEMES[predicted]}.items():
+            write(tmp_path / name, "".join(f"x {tag}\n" for tag in tags.split()))
+        kind = kind_of(with_labels(own, tmp_path), KindSettings())
+        examples = load(kind.task, tmp_path, "dev").examples
+        scores = kind.evaluate(read_predictions(tmp_path / "p", kind, examples, 0))
+        assert {scores[name] for name in ("f1", "token_accuracy", "non_o_accuracy")} == {100.0}
 
 
 RACE = '{"article": "a", "questions": ["q"], "options": [["x", "y"]], "answers": ["B"]}'

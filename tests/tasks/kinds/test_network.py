@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import erf, log_softmax
 
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.parameters import encoder as declare_encoder
@@ -34,10 +35,6 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "span": ("squad1", [SpanExample("0", "a b", "c", (Answer("b", CharSpan(2, 3)),), False, PLACE)]),
     "tagging": ("conll2003", [TaggingExample("0", ("a", "b"), " ", ("O", "O"), (), PLACE)]),
 }
-
-
-def log_softmax(x: np.ndarray) -> np.ndarray:
-    return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
 def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSettings = HEAD) -> dict[str, tuple]:
@@ -180,8 +177,6 @@ def test_scores_of_slots_are_those_of_numpy(has_lm_transform: bool, lm_transform
     selected = rows.reshape(-1, MODEL.hidden_size)[batch["slots"]]
     assert len(selected) == 10
     if has_lm_transform and lm_transform:
-        from scipy.special import erf
-
         x = selected @ parameters["mask_lm_trans_fc.w_0"] + parameters["mask_lm_trans_fc.b_0"]
         assert x.shape[1] == MODEL.out_emb_size
         selected = x * 0.5 * (1 + erf(x / np.sqrt(2)))
