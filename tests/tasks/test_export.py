@@ -23,7 +23,6 @@ from reader.system.lock_files import locked_name
 from tasks.api import FineTuned
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
-from tasks.kinds.task import Task
 from tasks.metrics.entities import tag_set
 from tasks.predict import main as predict
 from tasks.registry import TASKS
@@ -109,16 +108,6 @@ def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     assert_one_line_error(call_in_scope(*command), f"{folder / 'task.json'}: truncated or altered")
 
 
-def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -> tuple[LoadedModel, Path]:
-    """Return a fine-tuned model and its export for PaddleNLP."""
-    # Without what PaddleNLP computes differently.
-    plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
-    folder = made_run(tmp_path / "run", task, settings, **plain)
-    done = call_in_scope(main, folder, tmp_path / "export", "--to", "paddlenlp").ok()
-    assert "lost" not in done.stdout
-    return load_finetuned(folder), tmp_path / "export"
-
-
 def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
     """Return what PaddleNLP's class computes from the files: its one linear layer over the encoder's outputs."""
     model, weights = read_model(export), load_file(export / "model.safetensors")
@@ -140,14 +129,17 @@ def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) ->
     ],
 )
 def test_paddlenlp_gets_the_output_layer(tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]) -> None:
-    finetuned, export = exported(tmp_path, KNOWN[task])
+    # Without what PaddleNLP computes differently.
+    plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
+    run, export = made_run(tmp_path / "run", KNOWN[task], **plain), tmp_path / "export"
+    assert "lost" not in call_in_scope(main, run, export, "--to", "paddlenlp").ok().stdout
     config = json.loads((export / "config.json").read_text())
     assert config["architectures"] == [architecture]
     assert config.get("id2label", {}) == {str(i): label for i, label in enumerate(labels)}
     problem = {"stsb": ("regression", 1), "moods": ("multi_label_classification", 3)}.get(task, (None, None))
     assert (config.get("problem_type"), config.get("num_labels")) == problem
     assert json.loads((export / "task.json").read_text())["task"] == task
-    batch, expected = computed(finetuned, tmp_path, ROWS.get(task, ROWS["squad2"])[:3])
+    batch, expected = computed(load_finetuned(run), tmp_path, ROWS.get(task, ROWS["squad2"])[:3])
     found = scores_by_hand(export, batch, by_slot=task in ("conll2003", "squad1"))
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
