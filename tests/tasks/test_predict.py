@@ -186,7 +186,6 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, m
         ([rte, "--input", tmp_path / "none.tsv"], f"{tmp_path / 'none.tsv'}: no such file"),
         ([rte, "--input", plain], f"{plain}:1: no column 'sentence1'"),
         ([rte, "--input", plain, "--layout", "json"], f"{plain}:1: not JSON"),
-        ([rte, "--input", plain, "--layout", "tsv"], "argument --layout: "),
         ([rte, "--data", tmp_path, "--layout", "lines"], "--layout: "),
         ([rte, "--input", "/dev/null", "--processes", "2"], "--processes: "),
         ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'"),
