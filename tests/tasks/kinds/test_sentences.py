@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +20,12 @@ def random_words(rng: random.Random, limit: int) -> list[str]:
     return [rng.choice(LETTERS) for _ in range(rng.randint(1, limit))]
 
 
-def reference_pair(a: list[str], b: list[str], max_seq_len: int) -> list[str]:
-    """Remove one token at a time from the longer text, as BERT does."""
-    a, b = [*a], [*b]
-    while len(a) + len(b) > max_seq_len - 3:
-        (a if len(a) > len(b) else b).pop()
-    return ["[CLS]", *a, "[SEP]", *b, "[SEP]"]
+def reference_pair(a: list[str], b: list[str], max_seq_len: int, option: Sequence[str] = ()) -> list[str]:
+    """Remove one token at a time from the longer text, as BERT does; from a question before the option that follows."""
+    a, b, c = [*a], [*b], [*option]
+    while len(a) + len(b) + len(c) > max_seq_len - 3:
+        (a if len(a) > len(b) + len(c) else b or c).pop()
+    return ["[CLS]", *a, "[SEP]", *b, *c, "[SEP]"]
 
 
 def test_pairs_are_truncated_one_token_at_a_time_from_the_longer_text() -> None:
