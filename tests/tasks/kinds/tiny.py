@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ernie_gram.model.config import ModelConfig
+from reader.batches.fields import Batch
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.kinds.features import Features
@@ -42,6 +44,16 @@ def tokens_of_input(features: Features, row: int) -> list[str]:
     """Return the tokens of an input."""
     inputs = features.inputs
     return [TOKENS[i] for i in inputs.tokens[inputs.offsets[row] : inputs.offsets[row + 1]]]
+
+
+def checked_batch(features: Features, samples: np.ndarray, expected: Sequence[tuple[Any, ...]]) -> Batch:
+    """Return a batch; each of its samples must have the expected index of its example, tokens and slots."""
+    batch, chosen = features.batch(samples), [expected[sample] for sample in samples]
+    found = [(features.example_of[sample], tokens_of_input(features, sample)) for sample in samples]
+    assert found == [(index, tokens) for index, tokens, *_ in chosen]
+    width = batch["input_ids"].shape[1]
+    assert batch["slots"].tolist() == [row * width + slot for row, each in enumerate(chosen) for slot in each[2]]
+    return batch
 
 
 def gold_scores(features: SpanFeatures, examples: Sequence[SpanExample]) -> np.ndarray:
