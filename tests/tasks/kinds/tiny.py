@@ -1,4 +1,4 @@
-"""A tiny vocabulary and model, and gold scores of spans."""
+"""A tiny vocabulary and model, the inputs of features, and gold scores of spans."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from ernie_gram.model.config import ModelConfig
 from reader.batches.fields import Batch
 from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.kinds.features import Features
 from tasks.kinds.span import SpanFeatures
@@ -19,9 +20,8 @@ from tasks.layouts.rows import Place
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PLACE = Place(Path("examples"), 1)
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 # Words of several letters are several tokens.
-TOKENS = [*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
+TOKENS = [*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
 MODEL = ModelConfig(
     vocab_size=len(TOKENS),
     hidden_size=32,
