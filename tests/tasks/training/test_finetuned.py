@@ -12,21 +12,14 @@ from reader.errors import InputError
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS
 from tasks.training.finetuned import TaskDescription, read_description, write_description
+from tests.support.tiny_task import TASK
 
-TASK_FILE = """
-kind: classification
-language: en
-layout: tsv
-columns: {text_a: review, label: stars}
-files: {train: train.tsv}
-metric: accuracy
-"""
 CONTENT = {"task": "reviews", "title": "Reviews", "labels": ["0", "1"], "settings": {}, "segmenter": "char"}
 
 
 def run_with(folder: Path, **changes: Any) -> Path:
     """Write the description of a fine-tuned model of a custom task."""
-    (folder / "task.yaml").write_text(TASK_FILE)
+    (folder / "task.yaml").write_text(TASK)
     (folder / "task.json").write_text(json.dumps({**CONTENT, "precision": "float32", **changes}))
     return folder
 
