@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import last_evaluation, read_log
 from tests.support.bfloat16 import needs_bfloat16
-from tests.support.commands import in_ranks, kill_when, ranks_with, started, wait_for
+from tests.support.commands import ERNIE_GRAM, in_ranks, kill_when, ranks_with, started, wait_for
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
 

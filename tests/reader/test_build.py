@@ -1,8 +1,9 @@
-"""The command line of the reader: which files it reads as text, and which inputs it refuses before any work."""
+"""The command line of the reader: its options, inputs that it refuses before any work, and jobs that are stopped."""
 
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -10,13 +11,17 @@ from typing import Any
 
 import pytest
 
-from reader.build import build_parser, resume_plan
+from reader.build import build_parser, main, resume_plan
+from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
+from reader.corpus.units import words_to_remember
 from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.lock_files import locked_name
 from reader.system.resumable_folder import resumable_folder
 from reader.text.text_files import TextFiles
+from tests.support.commands import ERNIE_GRAM, build, call, kill_when
+from tests.support.further_cases import only
 
 
 def run(*arguments: object) -> None:
@@ -60,7 +65,6 @@ def test_text_without_words_or_ngrams_is_refused(built: Path, tmp_path: Path) ->
         *(("corpus", "--shard", value) for value in ("0/8", "9/8", "2")),
         *(("lexicon", "--memory", value) for value in ("100MB", "2 apples")),
         ("lexicon", "--processes", "0"),
-        ("lexicon", "--segmenter", "none"),
     ],
 )
 def test_a_malformed_value_of_an_option_is_refused(command: str, option: str, value: str) -> None:
@@ -188,17 +192,89 @@ def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> 
     assert Corpus(tmp_path / "joined").info.units == Corpus(built / "corpus").info.units
 
 
-def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: Path, tmp_path: Path) -> None:
-    """A folder may contain the text, and also the vocabulary and the corpora made from it."""
-    vocab, corpus = tmp_path / "vocab.txt", tmp_path / "corpus"
-    run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60)
-    first = vocab.read_bytes()
-    run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60, "--overwrite")
-    assert vocab.read_bytes() == first
-    (tmp_path / ".hidden").mkdir()
-    (tmp_path / ".hidden" / "more.txt").write_text("hidden\n")
-    for overwrite in ([], ["--overwrite"]):
-        run("corpus", "--input", tmp_path, "--vocab", vocab, "--output", corpus, *overwrite)
-        assert Corpus(corpus).info.documents == 1
-    with pytest.raises(InputError, match="refers to no text file"):
-        run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
+# Commands, and parts of their work.
+STAGES = [("lexicon", stage) for stage in ("order_2_of_*/0", "split/1", "order_3_of_*/0")]
+STAGES += [("corpus", stage) for stage in ("cut/2", "cut/0", "cut/*")]
+
+
+@pytest.mark.parametrize("killed", only(STAGES[::3], STAGES))
+def test_a_killed_job_is_resumed(built: Path, tmp_path: Path, killed: tuple[str, str]) -> None:
+    command, stage = killed
+    (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * (40 if command == "corpus" else 12))
+    inputs = [command, "--input", str(tmp_path / "text.txt"), "--vocab", str(built / "vocab.txt"), "--processes", "2"]
+    inputs += ["--lexicon", str(built / "lexicon.tsv")] if command == "corpus" else ["--top", "2:300,3:200"]
+
+    def has_parts() -> bool:
+        return len(list(tmp_path.glob(f"*/.result.work/{stage}"))) >= (3 if stage == "cut/*" else 1)
+
+    for attempt in "12345":
+        output = tmp_path / attempt / "result"
+        output.parent.mkdir()
+        kill_when([*ERNIE_GRAM, *inputs, "--output", str(output)], has_parts)
+        # If the process was scheduled before this one, it ended before it could be killed.
+        if not output.exists():
+            break
+    assert not output.exists()
+    # A command that is refused leaves the work to the one that was meant.
+    assert command == "lexicon" or call(main, *inputs, "--output", str(output), "--cased").returncode == 2
+    assert has_parts()
+    undisturbed = tmp_path / "undisturbed" / "result"
+    undisturbed.parent.mkdir()
+    for path in (output, undisturbed):
+        build(*inputs, "--output", str(path))
+    found, expected = (
+        {file.relative_to(path.parent): file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
+        for path in (output, undisturbed)
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize("more", [["--text_field", "body"], ["--cased"], ["--segmenter", "char"]])
+def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    plans = list[Any]()
+
+    def stop(_: Path, plan: Any) -> None:
+        plans.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reader.build.resumable_folder", stop)
+    for options in ([], more):
+        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *options]
+        with pytest.raises(KeyboardInterrupt):
+            run("lexicon", *command)
+    assert plans[0] != plans[1]
+
+
+def test_a_lexicon_among_the_texts_is_no_text_and_the_field_of_the_text_reaches_every_command(
+    built: Path, tmp_path: Path
+) -> None:
+    folder, vocab = tmp_path / "texts", ["--vocab", built / "vocab.txt"]
+    folder.mkdir()
+    shutil.copy(built / "held_out.txt", folder)
+    for suffix in ("", ".json"):
+        shutil.copy(built / f"lexicon.tsv{suffix}", folder / f"lexicon.txt{suffix}")
+    for source, name in ((folder, "a"), (folder / "held_out.txt", "b")):
+        run("corpus", "--input", source, *vocab, "--lexicon", folder / "lexicon.txt", "--output", tmp_path / name)
+    assert Corpus(tmp_path / "a").info == Corpus(tmp_path / "b").info
+    lines = (built / "held_out.txt").read_text().split("\n")[:400]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "t.jsonl").write_text(json.dumps({"text": "wrong", "doc": {"body": "\n".join(filter(None, lines))}}))
+    for suffix, more in (("txt", []), ("jsonl", ["--text_field", "doc.body"])):
+        text, lexicon = ["--input", tmp_path / f"t.{suffix}", *more], tmp_path / f"{suffix}.tsv"
+        run("lexicon", *text, *vocab, "--top", "2:20", "--output", lexicon)
+        made = [*text, *vocab, "--lexicon", lexicon, "--output", tmp_path / suffix, "--shard", "1/1"]
+        run("corpus", *made)
+    assert (tmp_path / "txt.tsv").read_bytes() == (tmp_path / "jsonl.tsv").read_bytes()
+    assert Corpus(tmp_path / "txt").info.tokens == Corpus(tmp_path / "jsonl").info.tokens > 100
+
+
+def test_many_workers_and_the_words_that_they_remember_respect_the_memory_limit() -> None:
+    arguments = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
+    for memory, workers, allowed in (("2GB", "8", 8), ("320MB", "64", 6), ("2GB", "256", 82)):
+        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", workers])
+        assert resources_from(args).workers == allowed
+    # A table of a million words takes about 100 MB.
+    assert words_to_remember(10**9) == 1 << 20
+    assert words_to_remember(2 * 10**9 // 64) * 110 == pytest.approx(2 * 10**9 / 64 / 8, rel=0.01)

@@ -44,6 +44,11 @@ class Done(NamedTuple):
         assert self.returncode == 0, self.stdout + self.stderr
         return self
 
+    def refused(self) -> str:
+        """Return the last line of standard error of a command that must have refused what it was given."""
+        assert self.returncode == 2, self.stderr
+        return self.stderr.splitlines()[-1]
+
 
 def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) -> Done:
     """Run a command's `main` in this process, and capture its output.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.world import World, start_world  # import before Paddle: sets the number of threads
+from tests.support.commands import Done, call
 
 import paddle  # isort: skip
 
@@ -27,6 +29,12 @@ def fresh_scope(device: str = "cpu") -> Iterator[paddle.static.Executor]:
     place = start_world(device).place
     with paddle.static.scope_guard(paddle.static.Scope()):
         yield paddle.static.Executor(place)
+
+
+def call_in_scope(main: Callable[[], None], *arguments: Any) -> Done:
+    """Run a command's `main` in this process, as `call`, in a new scope."""
+    with fresh_scope():
+        return call(main, *map(str, arguments))
 
 
 @contextmanager

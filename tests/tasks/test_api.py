@@ -18,12 +18,12 @@ from tasks import api
 from tasks.api import FineTuned, Row
 from tasks.predict import main
 from tasks.registry import TASKS
-from tests.support.commands import call, python
+from tests.support.commands import python
 from tests.support.data_frames import FRAMES
 from tests.support.finetuned_runs import ROWS, made_run
 from tests.support.further_cases import only
 from tests.support.own_tasks import KNOWN
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope, fresh_scope
 from tests.support.task_files import write_lines
 from tests.support.tiny_task import SETTINGS
 
@@ -44,8 +44,7 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     # Both forms in one list.
     rows: list[Row] = [*map(short, lines[:-1]), lines[-1]]
     path, output = write_lines(tmp_path / "rows.jsonl", *lines), tmp_path / "answers.jsonl"
-    with fresh_scope():
-        call(main, str(run), "--input", str(path), "--layout", "json", "--output", str(output)).ok()
+    call_in_scope(main, run, "--input", path, "--layout", "json", "--output", output).ok()
     paddle.disable_static()
     x = paddle.to_tensor([3.0], stop_gradient=False)
     model = FineTuned.load(run)

@@ -26,9 +26,8 @@ from tests.support.commands import ERNIE_GRAM, ROOT, assert_one_line_error, call
 from tests.support.further_cases import FURTHER
 from tests.support.model_folders import BERT, given_bert, random_arrays, random_model
 from tests.support.own_tasks import own_task
-from tests.support.static_programs import fresh_scope
 from tests.support.task_files import squad, write, write_json
-from tests.support.tiny_task import DEV_ROWS, SETTINGS, TOKENS, TRAIN_ROWS, finetune, options, rows
+from tests.support.tiny_task import DEV_ROWS, TOKENS, TRAIN_ROWS, finetune, options, rows
 from tests.tasks.test_predict import predict
 
 PREDICTIONS = "predictions_dev.tsv"
@@ -246,14 +245,9 @@ LOW_RANK = replace(LOW_RANK, parameters=LOW_RANK.parameters | TRANSFORM)
 @pytest.mark.parametrize(("kind", "given"), [("span", TIED), pytest.param("tagging", LOW_RANK, marks=FURTHER)])
 def test_the_transform_of_a_given_model_is_trained(kind: str, given: ModelRecord, tmp_path: Path) -> None:
     write_model(given, tmp_path / "model", "ernie_gram")
-    task, run = own_task(tmp_path / "data", kind), tmp_path / "run"
-    from tasks.finetune import main
-
-    settings = [option for option in SETTINGS if "sentence_output" not in option]
-    paths = {"model": tmp_path / "model", "data": tmp_path / "data", "output": run}
-    with fresh_scope():
-        options = [*settings, "--input.max_query_len=4", "--optimizer.epochs=1"]
-        done = call(main, f"--task={task}", *options, *(f"--paths.{name}={path}" for name, path in paths.items())).ok()
+    own_task(tmp_path / "data", kind)
+    run = tmp_path / "run"
+    done = finetune(tmp_path, run, "--input.max_query_len=4", "--optimizer.epochs=1").ok()
     output = {"span": "cls_mrc_out", "tagging": "cls_seq_label_out"}[kind]
     assert f"drawn: {output}_b, {output}_w" in done.stdout
     parameters = read_model(run).parameters

@@ -17,7 +17,7 @@ from tasks import finetune, sweep
 from tasks.sweep import main
 from tests.support.commands import ERNIE_GRAM, assert_one_line_error, call, kill_when
 from tests.support.runs import TINY
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope
 from tests.support.task_files import write
 from tests.support.tiny_task import LETTERS, SETTINGS
 
@@ -49,8 +49,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         failed = []
         for run in runs:
             _, name, *options = run.command
-            with fresh_scope():
-                done = call(finetune.main if name == "finetune" else pretrain.main, *options)
+            done = call_in_scope(finetune.main if name == "finetune" else pretrain.main, *options)
             if done.returncode or ended(run) is None:
                 failed.append(f"{run.name}: {done.stderr}")
         return failed
@@ -156,9 +155,8 @@ def test_a_grid_of_pre_training_alone_and_a_failed_one(built: Path, tiny_task: P
     rates = ["--vary", "pretrain.optimizer.learning_rate", "3e-3", "1e30", "--pretrain.optimizer.max_grad_norm=1e30"]
     options = [option for option in options if "learning_rate" not in option][:-1]
     task = [str(tiny_task / "data" / "task.yaml"), "--data", str(tiny_task / "data"), *FIXED, "--epochs", "1"]
-    done = call(main, *task, *options, *rates, "--output", str(output))
-    assert done.returncode == 2
-    assert "one,learning_rate=1e+30,seed=1: " in done.stderr
+    error = call(main, *task, *options, *rates, "--output", str(output)).refused()
+    assert "one,learning_rate=1e+30,seed=1: " in error
     tuned = "task,pretrain=one,learning_rate=0.003,epochs=1,pretrain_seed=1,seed=1"
     assert list(results(output)) == ["one,learning_rate=0.003,seed=1", tuned]
 
@@ -192,8 +190,7 @@ def test_a_check_counts_the_runs_writes_nothing_and_names_tasks_in_errors(tiny_t
     assert done.stdout.splitlines()[-1].startswith("4 runs, 0 finished before; ")
     for task, more in (("lcqmc", "--evaluation.metric=f2"), ("chnsenticorp", "--input.max_seq_len=4000")):
         done = call(main, "chinese" if task == "lcqmc" else task, str(tiny_task / "model"), *options, more, "--check")
-        assert done.returncode == 2
-        assert done.stderr.startswith(f"error: {task}: {more[2:].partition('=')[0]}: ")
+        assert done.refused().startswith(f"error: {task}: {more[2:].partition('=')[0]}: ")
     assert not output.exists()
 
 
@@ -233,9 +230,7 @@ def test_tasks_come_before_models_and_options(tiny_task: Path, tmp_path: Path, m
     ],
 )
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path, more: list[str], message: str) -> None:
-    done = call(main, *arguments(tiny_task, tmp_path / "sweep", *more))
-    assert done.returncode == 2
-    assert message in done.stderr.splitlines()[-1]
+    assert message in call(main, *arguments(tiny_task, tmp_path / "sweep", *more)).refused()
     assert not (tmp_path / "sweep").exists()
 
 
@@ -247,10 +242,7 @@ def test_tasks_and_models_must_be_there_and_the_folder_of_a_run_is_refused(tiny_
         (["mrpc"], "TASK and MODEL: "),
         (["--pretrain", "x.yaml"], "x.yaml"),
     ):
-        done = call(main, *names, *common)
-        assert done.returncode == 2
-        assert message in done.stderr
+        assert message in call(main, *names, *common).refused()
     (tmp_path / "log.jsonl").touch()
-    done = call(main, *arguments(tiny_task, tmp_path))
-    assert (done.returncode, done.stderr.partition(": ")[2][:10]) == (2, "--output: ")
+    assert call(main, *arguments(tiny_task, tmp_path)).refused().startswith("error: --output: ")
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import closing
 from itertools import chain, islice
 
 import numpy as np
@@ -85,19 +86,16 @@ def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> 
     return batch
 
 
-def are_equal(a: Batch, b: Batch) -> bool:
-    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
-
-
 @pytest.mark.parametrize("pack_documents", [False, True])
 @pytest.mark.parametrize(("explicit", "queries"), [(True, False), (True, True), (False, False)])
 def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bool, pack_documents: bool) -> None:
     feeder = Feeder(corpus, 32, Masking(explicit, 0.15, 7, queries), pack_documents)
     for start in range(0, 200, 8):
         indices, epochs = np.arange(start, start + 8), np.arange(8) // 3
-        batch = feeder.batch(indices, epochs)
-        assert are_equal(batch, reference_batch(feeder, indices, epochs))
+        batch, expected = feeder.batch(indices, epochs), reference_batch(feeder, indices, epochs)
+        assert batch.keys() == expected.keys()
         for name, values in batch.items():
+            assert np.array_equal(values, expected[name])
             assert values.dtype == FIELDS[name].dtype
             assert values.ndim == len(FIELDS[name].shape)
 
@@ -131,28 +129,52 @@ def test_masked_units_are_fifteen_percent_equally_likely_and_depend_on_seed_epoc
     assert len({mask(1, 2, 3), mask(2, 2, 3), mask(1, 3, 3), mask(1, 2, 4), mask(1, 3, 2), mask(2, 1, 3)}) == 6
 
 
-def stream(feeder: Feeder, batches: int, world: int, workers: int, consumed: int = 0) -> list[list[list[int]]]:
-    """Return the sequences of the first batches without padding, all ranks concatenated in order."""
-    ranks = [feeder.training_batches(consumed, 7, rank, world, workers) for rank in range(world)]
-    joined = []
-    for _ in range(batches):
-        rows = []
-        for rank in ranks:
-            (batch,) = next(rank)
-            rows += [row[:n].tolist() for row, n in zip(batch["input_ids"], batch["lengths"], strict=True)]
-        joined.append(rows)
-    for rank in ranks:
-        rank.close()
+# Per sequence: its tokens, the slots it predicts with their labels, and its query rows.
+Row = tuple[bytes, ...]
+
+
+def rows_of(batch: Batch) -> list[Row]:
+    """Return what each sequence of a batch contains, without padding, which depends on the other sequences."""
+    width = batch["input_ids"].shape[1]
+    owners = batch["slots"] // width
+    rows: list[Row] = []
+    fine = np.bincount(batch["fine_rows"] // batch["query_slots"].shape[1], minlength=len(batch["input_ids"]))
+    ends = np.cumsum(fine)
+    for b, length in enumerate(batch["lengths"]):
+        chosen = owners == b
+        parts = [batch["input_ids"][b, :length], batch["slots"][chosen] - b * width, batch["coarse_labels"][chosen]]
+        parts += [batch[name][b, : fine[b]] for name in ("query_slots", "query_ranks")]
+        parts.append(batch["fine_labels"][ends[b] - fine[b] : ends[b]])
+        rows.append(tuple(np.ascontiguousarray(part).tobytes() for part in parts))
+    return rows
+
+
+def stream(
+    feeder: Feeder, batches: int, size: int, world: int, workers: int, consumed: int = 0, steps: int = 1
+) -> list[list[Row]]:
+    """Return the rows of the first batches, those of all ranks and micro-batches concatenated in order."""
+    joined: list[list[Row]] = [[] for _ in range(batches)]
+    for rank in range(world):
+        with closing(feeder.training_batches(consumed, size, rank, world, workers, steps)) as made:
+            for rows, micro_batches in zip(joined, islice(made, batches), strict=True):
+                rows += chain.from_iterable(map(rows_of, micro_batches))
     return joined
 
 
-def test_batches_do_not_depend_on_workers_ranks_and_resuming_and_errors_of_workers_are_raised(corpus: Corpus) -> None:
-    feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
-    alone = stream(feeder, 12, world=1, workers=1)
-    assert stream(feeder, 12, world=1, workers=3) == alone
-    assert stream(feeder, 12, world=2, workers=2) == alone
-    assert stream(feeder, 12, world=7, workers=1) == alone
-    assert stream(feeder, 7, world=2, workers=1, consumed=5 * 7) == alone[5:]
+def test_batches_do_not_depend_on_workers_ranks_parts_and_resuming_and_errors_of_workers_are_raised(
+    corpus: Corpus,
+) -> None:
+    feeder = Feeder(corpus, 32, Masking(True, 0.15, 3, queries=True))
+    alone = stream(feeder, 12, 7, world=1, workers=1)
+    starts = range(0, 12 * 7, 7)
+    assert alone == [rows_of(feeder.batch(*sample_indices(a, a + 7, len(feeder), 3))) for a in starts]
+    assert stream(feeder, 12, 7, world=1, workers=3) == alone
+    assert stream(feeder, 12, 7, world=2, workers=2) == alone
+    assert stream(feeder, 12, 7, world=7, workers=1) == alone
+    assert stream(feeder, 7, 7, world=2, workers=1, consumed=5 * 7) == alone[5:]
+    for world, micro_batch in ((1, 5), (2, 3), (4, 1)):
+        steps = accumulation_steps(7, world, micro_batch)
+        assert stream(feeder, 2, 7, world, workers=2, steps=steps) == alone[:2]
     feeder.starts = feeder.starts[:1]  # a corpus without sequences
     with pytest.raises(ZeroDivisionError):
         next(feeder.training_batches(0, 4, 0, 1, 1))
@@ -222,41 +244,3 @@ def test_without_a_limit_a_share_is_one_micro_batch() -> None:
     assert accumulation_steps(5112, 64, None) == 1
     assert largest_micro_batch(5112, 64, None) == 80
     assert micro_batch_rows(5112, 1, 64, 1) == [rank_share(5112, 1, 64)]
-
-
-# Per sequence: its tokens, the slots it predicts with their labels, and its query rows.
-Row = tuple[bytes, ...]
-
-
-def rows_of(batch: Batch) -> list[Row]:
-    """Return what each sequence of a batch contains, without padding, which depends on the other sequences."""
-    width = batch["input_ids"].shape[1]
-    owners = batch["slots"] // width
-    rows: list[Row] = []
-    fine = np.zeros(len(batch["input_ids"]), np.int64)
-    if "query_slots" in batch:
-        fine = np.bincount(batch["fine_rows"] // batch["query_slots"].shape[1], minlength=len(fine))
-    ends = np.cumsum(fine)
-    for b, length in enumerate(batch["lengths"]):
-        chosen = owners == b
-        parts = [batch["input_ids"][b, :length], batch["slots"][chosen] - b * width, batch["coarse_labels"][chosen]]
-        if "query_slots" in batch:
-            parts += [batch[name][b, : fine[b]] for name in ("query_slots", "query_ranks")]
-            parts.append(batch["fine_labels"][ends[b] - fine[b] : ends[b]])
-        rows.append(tuple(np.ascontiguousarray(part).tobytes() for part in parts))
-    return rows
-
-
-@pytest.mark.parametrize(("world", "micro_batch"), [(1, 8), (2, 3), (4, 1)])
-def test_micro_batches_of_all_ranks_hold_the_rows_of_a_batch(corpus: Corpus, world: int, micro_batch: int) -> None:
-    feeder = Feeder(corpus, 32, Masking(True, 0.15, 1, queries=True))
-    size, start = 15, 30
-    steps = accumulation_steps(size, world, micro_batch)
-    found: list[list[object]] = [[], []]
-    for rank in range(world):
-        batches = feeder.training_batches(start, size, rank, world, 2, steps)
-        for rows, micro_batches in zip(found, islice(batches, 2), strict=True):
-            rows += chain.from_iterable(map(rows_of, micro_batches))
-        batches.close()
-    firsts = (start, start + size)
-    assert found == [rows_of(feeder.batch(*sample_indices(a, a + size, len(feeder), 1))) for a in firsts]

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import copy
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from reader.batches.feeder import Feeder, Masking
-from reader.batches.masking import choose_units
-from reader.batches.sampler import unit_keys
-from reader.batches.sequences import SequenceLimits, cut_pieces, sequence_length
+from reader.batches.sequences import SequenceLimits, cut_pieces
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 
-FRACTION = 0.15
-SEED = 1
-CUTS = [(64, True), (64, False), (512, True), (512, False)]  # max_seq_len, pack_documents
-
 
 def feeder_of(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> Feeder:
-    return Feeder(corpus, max_seq_len, Masking(True, FRACTION, SEED), pack_documents)
+    return Feeder(corpus, max_seq_len, Masking(True, 0.15, 1), pack_documents)
 
 
 def starts_of(corpus: Corpus, max_tokens: int, pack_documents: bool = False) -> np.ndarray:
@@ -43,53 +36,33 @@ def test_pieces_cover_all_units_and_are_long(corpus: Corpus, max_tokens: int, pa
         assert b in ends or sizes[a : b + 1].sum() > max_tokens
 
 
-class Observed(NamedTuple):
-    """Masked sequences, int64 [S] each.
+def observe(feeder: Feeder, epochs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tokens of masked sequences without [CLS] and [SEP], and where they end in the corpus.
 
-    units: number of units; tokens: number of tokens before masking, without [CLS] and [SEP].
-    slots: number of slots with [CLS] and [SEP], L; hidden: extra tokens that the masks hide (tokens of the masked
-    units, minus one each), H.
+    int64 [S] each, in the order of (epoch, sequence); the units of a sequence are those that have its tokens.
     """
-
-    units: np.ndarray
-    tokens: np.ndarray
-    slots: np.ndarray
-    hidden: np.ndarray
-
-
-def observe(feeder: Feeder, epochs: int) -> Observed:
-    """Return the sequences of some epochs, in the order of (epoch, sequence)."""
-    firsts, limits = feeder.starts[:-1], feeder.limits
-    ends = feeder.documents[np.searchsorted(feeder.documents, firsts, "right")]
-    units, unit_tokens = np.asarray(feeder.corpus.units), feeder.corpus.unit_tokens
-    rows = []
+    corpus, count, tokens = feeder.corpus, len(feeder), []
     for epoch in range(epochs):
-        for index, (first, end) in enumerate(zip(firsts, ends, strict=True)):
-            part = units[first:end][: limits.max_tokens]
-            keys = unit_keys(len(part), SEED, epoch, index)
-            size = sequence_length(part, keys, unit_tokens, limits)
-            masked = choose_units(keys[:size], FRACTION, limits.reserve)
-            extra = unit_tokens[part[:size]] - 1
-            rows.append((size, size + extra.sum(), 2 + size + extra[~masked].sum(), extra[masked].sum()))
-    return Observed(*np.array(rows, np.int64).T)
+        batch = feeder.batch(np.arange(count), np.full(count, epoch))
+        # Of each masked unit, all tokens but one are hidden.
+        rows, hidden = batch["slots"] // batch["input_ids"].shape[1], corpus.unit_tokens[batch["unit_ids"]] - 1
+        tokens.append(batch["lengths"] - 2 + np.bincount(rows, hidden, count).astype(np.int64))
+    before = np.r_[0, np.cumsum(corpus.unit_tokens[corpus.units], dtype=np.int64)]
+    last = before[np.tile(feeder.starts[:-1], epochs)] + np.concatenate(tokens)
+    ends = np.searchsorted(before, last)
+    assert np.array_equal(before[ends], last)
+    return np.concatenate(tokens), ends
 
 
-def test_observed_sequences_are_those_of_the_batches(corpus: Corpus) -> None:
-    feeder = feeder_of(corpus, 64, pack_documents=False)
-    batch = feeder.batch(np.arange(len(feeder)), np.full(len(feeder), 1))
-    second_epoch = Observed(*(values[len(feeder) :] for values in observe(feeder, 2)))
-    assert np.array_equal(batch["lengths"], second_epoch.slots)
-    assert (corpus.unit_tokens[batch["unit_ids"]] - 1).sum() == second_epoch.hidden.sum()
-
-
-@pytest.mark.parametrize(("max_seq_len", "pack_documents"), [*CUTS, (12, False)])
+@pytest.mark.parametrize(
+    ("max_seq_len", "pack_documents"), [(64, True), (64, False), (512, True), (512, False), (12, False)]
+)
 def test_sequences_cover_the_corpus_within_limits(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> None:
     feeder = feeder_of(corpus, max_seq_len, pack_documents)
-    seen = observe(feeder, 20)
+    tokens, ends = observe(feeder, 20)
     firsts = np.tile(feeder.starts[:-1], 20)
-    ends = firsts + seen.units
-    assert seen.units.min() >= 1
-    assert seen.tokens.max() <= max_seq_len - 2
+    assert (ends - firsts).min() >= 1
+    assert tokens.max() <= max_seq_len - 2
     # No sequence continues into the next document, unless documents are packed.
     boundaries = corpus.documents[[0, -1]] if pack_documents else np.asarray(corpus.documents)
     assert (ends <= boundaries[np.searchsorted(boundaries, firsts, "right")]).all()
@@ -98,7 +71,7 @@ def test_sequences_cover_the_corpus_within_limits(corpus: Corpus, max_seq_len: i
     assert gaps[firsts[1:] > 0].max() <= 0
     assert (ends[len(feeder) - 1 :: len(feeder)] == corpus.info.units).all()
     if max_seq_len > 12:
-        assert seen.units.sum() < 1.1 * 20 * corpus.info.units
+        assert (ends - firsts).sum() < 1.1 * 20 * corpus.info.units
 
 
 def test_sequences_start_at_the_same_units_for_every_seed_and_kind_of_masking(corpus: Corpus) -> None:

@@ -7,8 +7,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from reader.corpus.boundaries import Trie, build_trie, cut_lines
-from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
+from reader.corpus.boundaries import build_trie, cut_lines
+from reader.tokenization.word_kernel import LINE_END
 
 
 def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
@@ -22,17 +22,13 @@ def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
     return min(segmentations, key=lambda lengths: (len(lengths), [-length for length in lengths]))
 
 
-def trie_of(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
-    words = np.array([word for ngram in ngrams for word in ngram], np.int32)
-    return build_trie(words, np.cumsum([0, *map(len, ngrams)]), num_words)
-
-
 def test_result_is_the_best_of_all_segmentations() -> None:
     rng = random.Random(1)
     for _ in range(400):
         alphabet = rng.randint(2, 5)
         lexicon = sorted({tuple(rng.choices(range(alphabet), k=rng.randint(1, 4))) for _ in range(rng.randint(1, 14))})
-        trie = trie_of(lexicon, alphabet)
+        trie_words = np.array([word for ngram in lexicon for word in ngram], np.int32)
+        trie = build_trie(trie_words, np.cumsum([0, *map(len, lexicon)]), alphabet)
         # One word is not in the trie. Every word has one token, whose ID equals the word ID.
         pieces = np.arange(alphabet + 1, dtype=np.int32)
         lines = [rng.choices(range(alphabet + 1), k=rng.randint(0, 10)) for _ in range(3)]
@@ -45,14 +41,3 @@ def test_result_is_the_best_of_all_segmentations() -> None:
                 expected.append(100 + lexicon.index(segment) if segment in lexicon else segment[0])
                 start += length
             assert cut.units[cut.starts[line] : cut.starts[line + 1]].tolist() == expected
-
-
-def test_an_ngram_is_one_unit_and_a_word_is_one_unit_per_token() -> None:
-    # Words 0 to 3; word 3 has two tokens; the lexicon contains (0 1) and (1 2).
-    trie = trie_of([(0, 1), (1, 2)], 3)
-    offsets, pieces = np.array([0, 1, 2, 3, 5], np.int64), np.array([10, 11, 12, 13, 14], np.int32)
-    stream = np.array([3, 0, 1, 2, LINE_END, DOCUMENT_END, 0, 1, 1, LINE_END, DOCUMENT_END], np.int32)
-    units, starts, documents = cut_lines(stream, trie, offsets, pieces, 100)
-    assert units.tolist() == [13, 14, 100, 12, 100, 11]
-    assert starts.tolist() == [0, 4, 4, 6, 6]
-    assert documents.tolist() == [4, 6]

@@ -1,12 +1,14 @@
-"""Counting in segments, with several processes, with thresholds and after a kill gives the result of plain counting."""
+"""Counting in segments, with several processes, and with thresholds gives the result of plain counting."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ import pytest
 from reader.errors import InputError
 from reader.lexicon import local_engine
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings, estimate_threshold
-from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
 from reader.system.atomic_files import save_arrays
@@ -24,8 +26,7 @@ from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import entries_of, estimate, reference_lexicon
-from tests.support.commands import ERNIE_GRAM, ROOT, build, kill_when
-from tests.support.further_cases import only
+from tests.support.commands import ERNIE_GRAM, ROOT
 
 TOP = {2: 300, 3: 200}
 
@@ -111,33 +112,6 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
         count(path, tmp_path / "other", {2: 1})
 
 
-def arguments(built: Path, output: Path) -> list[str]:
-    text = ["--input", str(output.with_name("text.txt")), "--vocab", str(built / "vocab.txt")]
-    return [*ERNIE_GRAM, "lexicon", *text, "--processes", "2", "--top", "2:300,3:200", "--output", str(output)]
-
-
-@pytest.mark.parametrize("stage", only(["order_2_of_*/0"], ["split/1", "order_2_of_*/0", "order_3_of_*/0"]))
-def test_a_killed_count_is_resumed(built: Path, tmp_path: Path, stage: str) -> None:
-    (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * 12)
-    output = tmp_path / "lexicon.tsv"
-    work = tmp_path / ".lexicon.tsv.work"
-    for _ in range(5):
-        kill_when(arguments(built, output), lambda: list(work.glob(stage)))
-        if not output.exists():
-            break
-        # The process was scheduled before this one, and ended before it could be killed.
-        output.unlink()
-        info_path(output).unlink()
-    assert not output.exists()
-    assert list(work.glob(stage))
-    build(*arguments(built, output)[2:])
-    assert not work.exists()
-    undisturbed = tmp_path / "other.tsv"
-    build(*arguments(built, undisturbed)[2:])
-    for suffix in ("", ".json"):
-        assert Path(f"{output}{suffix}").read_bytes() == Path(f"{undisturbed}{suffix}").read_bytes()
-
-
 @pytest.mark.usefixtures("small_segments")
 def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = count(built / "train.txt", tmp_path / "work", TOP)
@@ -191,15 +165,11 @@ MEMORY = "500MB"
 def memory_of(group: int) -> int:
     """Return the memory of a process group in bytes; shared memory counts once."""
     total = 0
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal():
-            continue
-        try:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # the process has ended
             if os.getpgid(int(folder.name)) == group:
-                rows = (folder / "smaps_rollup").read_text().splitlines()
-                total += next(1024 * int(row.split()[1]) for row in rows if row.startswith("Pss:"))
-        except (OSError, StopIteration):
-            continue  # the process has ended
+                sizes = re.findall(r"^Pss: +(\d+) kB", (folder / "smaps_rollup").read_text(), re.MULTILINE)
+                total += 1024 * sum(map(int, sizes))
     return total
 
 

@@ -192,9 +192,7 @@ def test_an_ngram_that_can_be_no_unit_is_refused(built: Path, tmp_path: Path, ng
     assert Lexicon.load(path).find(ngram) == number - 2
     arguments = ["--vocab", built / "vocab.txt", "--input", built / "held_out.txt"]
     command = ["corpus", *arguments, "--lexicon", path, "--output", tmp_path / "corpus"]
-    done = call(main, *map(str, command))
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {path}: line {number}: {ngram!r} ")
+    assert call(main, *map(str, command)).refused().startswith(f"error: {path}: line {number}: {ngram!r} ")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["lexicon.tsv", "lexicon.tsv.json"]
 
 

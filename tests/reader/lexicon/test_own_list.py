@@ -90,9 +90,8 @@ def test_phrases_that_can_be_no_unit_are_left_out_with_a_note(folder: Path) -> N
 )
 def test_a_list_that_is_wrong_is_refused(folder: Path, content: bytes, where: str) -> None:
     (folder / "phrases.tsv").write_bytes(content)
-    done = corpus_of(folder, folder / "phrases.tsv")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {folder / 'phrases.tsv'}{where}")
+    error = corpus_of(folder, folder / "phrases.tsv").refused()
+    assert error.startswith(f"error: {folder / 'phrases.tsv'}{where}")
     assert not (folder / "corpus").exists()
 
 

@@ -66,10 +66,7 @@ def write_file(path: Path) -> None:
         temporary.touch()
 
 
-WRITERS = [write_file, save_arrays, make_folder, lock_output]
-
-
-@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("write", [write_file, save_arrays, make_folder, lock_output])
 def test_missing_folders_are_created_below_the_current_directory_only(
     tmp_path: Path, write: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

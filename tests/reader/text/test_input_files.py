@@ -48,7 +48,7 @@ def test_a_link_without_a_target_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_vocabularies_of_models_and_files_of_corpora_are_no_text(tmp_path: Path) -> None:
-    own = {"bert": ("vocab.txt",), "corpus": ("corpus.json", "units.bin", "notes.txt")}
+    own = {"bert": ("vocab.txt",), "corpus": ("corpus.json", "units.bin", "notes.txt"), ".hidden": ("a.txt",)}
     own |= {"text": ("corpus.json", "log.jsonl", "config.yaml", "BOOK.TXT", "a.txt")}
     for folder, names in own.items():
         (tmp_path / folder).mkdir()

@@ -200,7 +200,7 @@ def test_an_output_name_of_another_kind_is_rejected(pieces: Path, tmp_path: Path
 
 
 def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path, tmp_path: Path) -> None:
-    from tests.support.static_programs import fresh_scope
+    from tests.support.static_programs import call_in_scope
 
     run = tmp_path / "run"
     run.mkdir()
@@ -209,8 +209,7 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
     done = pretrain_with(*TINY, *paths, "--trainer.max_steps=5", "--trainer.save_every=5").ok()
     assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
-    with fresh_scope():
-        done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。").ok()
+    done = call_in_scope(fill_mask.main, run, "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。").ok()
     corpus = Corpus(pieces / "corpus")
     for mask in json.loads(done.stdout)["masks"]:
         units = [guess["unit"] for guess in mask]

@@ -14,6 +14,7 @@ from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
+from tests.tasks.kinds.test_sentences import random_words, reference_pair
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 
 
@@ -72,26 +73,14 @@ def test_a_long_context_is_cut_around_its_blank() -> None:
         assert features.counts == {"truncated inputs": 2}
 
 
-def reference(context: list[str], question: list[str], option: list[str], max_seq_len: int) -> str:
-    """Remove one token at a time: from the longer segment; from the question before the option."""
-    context, question, option = [*context], [*question], [*option]
-    while len(context) + len(question) + len(option) > max_seq_len - 3:
-        (context if len(context) > len(question) + len(option) else question or option).pop()
-    return " ".join(["[CLS]", *context, "[SEP]", *question, *option, "[SEP]"])
-
-
 def test_every_option_is_truncated_for_itself() -> None:
     # Upstream truncates the context of an option to what was left of it for the option before.
     rng = random.Random(3)
-
-    def words(limit: int) -> list[str]:
-        return [rng.choice(LETTERS) for _ in range(rng.randint(1, limit))]
-
     examples, expected, num_long = [], [], 0
     for _ in range(100):
-        context, question, options = words(20), words(12), [words(12) for _ in range(rng.randint(2, 4))]
+        context, question, *options = (random_words(rng, size) for size in (20, 12, *[12] * rng.randint(2, 4)))
         examples.append(example(" ".join(context), " ".join(question), tuple(map(" ".join, options))))
-        expected += [reference(context, question, option, 14) for option in options]
+        expected += [" ".join(reference_pair(context, question, 14, option)) for option in options]
         num_long += sum(len([*context, *question, *option]) > 14 - 3 for option in options)
     features = encode(examples, 14)
     assert inputs_of(features) == expected

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import erf, log_softmax
 
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.parameters import encoder as declare_encoder
@@ -34,30 +35,6 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "span": ("squad1", [SpanExample("0", "a b", "c", (Answer("b", CharSpan(2, 3)),), False, PLACE)]),
     "tagging": ("conll2003", [TaggingExample("0", ("a", "b"), " ", ("O", "O"), (), PLACE)]),
 }
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_batches_have_the_names_shapes_and_dtypes_of_the_fields(name: str) -> None:
-    task, examples = EXAMPLES[name]
-    kind = kind_of(KNOWN[task], KindSettings())
-    features = kind.encode(examples * 3, tokenizer(), training=True)
-    for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
-        batch = features.batch(samples)
-        fields = {field.name: field for field in (*kind.input_fields, *kind.training_fields)}
-        assert batch.keys() == fields.keys()
-        sizes: dict[str, int] = {}
-        for key, values in batch.items():
-            field = fields[key]
-            assert values.dtype == field.dtype, key
-            assert values.ndim == len(field.shape), key
-            for letter, size in zip(field.shape, values.shape, strict=True):
-                assert sizes.setdefault(letter, size) == size, key
-        if "S" in sizes:
-            assert sizes["S"] == len(samples)
-
-
-def log_softmax(x: np.ndarray) -> np.ndarray:
-    return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
 def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSettings = HEAD) -> dict[str, tuple]:
@@ -118,15 +95,28 @@ def test_losses_of_options_spans_labels_scores_and_tags_are_those_of_numpy() -> 
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_rows_of_each_loss_are_counted_in_the_batch(name: str) -> None:
-    """Of three samples; a question's options count by themselves in the second term of multiple choice."""
+def test_batches_have_the_names_shapes_and_dtypes_of_the_fields_and_the_rows_of_each_loss(name: str) -> None:
+    """A question's options count by themselves in the second term of multiple choice."""
     task, examples = EXAMPLES[name]
     kind = kind_of(KNOWN[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
-    batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
+    features = kind.encode(examples * 3, tokenizer(), training=True)
+    for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
+        batch = features.batch(samples)
+        fields = {field.name: field for field in (*kind.input_fields, *kind.training_fields)}
+        assert batch.keys() == fields.keys()
+        sizes: dict[str, int] = {}
+        for key, values in batch.items():
+            field = fields[key]
+            assert values.dtype == field.dtype, key
+            assert values.ndim == len(field.shape), key
+            for letter, size in zip(field.shape, values.shape, strict=True):
+                assert sizes.setdefault(letter, size) == size, key
+        if "S" in sizes:
+            assert sizes["S"] == len(samples)
+    batch = features.batch(np.arange(3))
     rows = {"span": batch["input_ids"].size, "multiple_choice": 9, "tagging": 6}.get(name, 3)
     losses = losses_of(name, np.zeros((rows, kind.width)), batch, kind.settings.head)
-    counted = kind.row_counts(batch)
-    assert [count for _, _, count in losses.values()] == counted
+    assert [count for _, _, count in losses.values()] == kind.row_counts(batch)
 
 
 def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
@@ -178,17 +168,15 @@ def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
     np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("has_lm_transform", [True, False])
-def test_scores_of_slots_are_those_of_numpy(has_lm_transform: bool) -> None:
-    kind = kind_of(TASKS["squad1"], KindSettings())
+@pytest.mark.parametrize(("has_lm_transform", "lm_transform"), [(True, True), (True, False), (False, True)])
+def test_scores_of_slots_are_those_of_numpy(has_lm_transform: bool, lm_transform: bool) -> None:
+    kind = kind_of(TASKS["squad1"], KindSettings(head=HeadSettings(lm_transform=lm_transform)))
     examples = [SpanExample(str(i), "a b c d", "e f"[: 2 * i + 1], None, None, PLACE) for i in range(2)]
     batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(2))
     scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform)
     selected = rows.reshape(-1, MODEL.hidden_size)[batch["slots"]]
     assert len(selected) == 10
-    if has_lm_transform:
-        from scipy.special import erf
-
+    if has_lm_transform and lm_transform:
         x = selected @ parameters["mask_lm_trans_fc.w_0"] + parameters["mask_lm_trans_fc.b_0"]
         assert x.shape[1] == MODEL.out_emb_size
         selected = x * 0.5 * (1 + erf(x / np.sqrt(2)))

@@ -11,12 +11,12 @@ import pytest
 from reader.errors import InputError
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
-from tasks.kinds.span import Span, SpanFeatures
+from tasks.kinds.span import Span
 from tasks.kinds.span_answers import Answer, SpanExample
 from tasks.layouts.rows import CharSpan
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_features import reference_owner, reference_windows
-from tests.tasks.kinds.tiny import LETTERS, PLACE, gold_scores, tokenizer, tokens_of_input
+from tests.tasks.kinds.tiny import LETTERS, PLACE, checked_batch, gold_scores, tokenizer
 
 INPUT = InputSettings(max_seq_len=16, max_query_len=3, doc_stride=4)
 
@@ -69,7 +69,8 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
                     dropped += 1
                     continue
             text = ["[CLS]", *question, "[SEP]", *(token for token, _ in window), "[SEP]"]
-            expected.append((index, text, answer))
+            second = text.index("[SEP]") + 1
+            expected.append((index, text, [0, *range(second, len(text) - 1)], answer))
     assert len(features) == len(expected)
     assert features.counts["windows left out of training"] == dropped
     assert (dropped > 0) == (without_answer == "drop")
@@ -81,23 +82,11 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
     shortest = np.argsort(features.lengths)[:4]
     assert features.lengths[shortest].max() < 16
     for samples in (np.random.default_rng(0).permutation(len(features)), shortest):
-        check_batch(features, samples, expected)
-
-
-def check_batch(features: SpanFeatures, samples: np.ndarray, expected: list[Any]) -> None:
-    """Compare a batch with the expected samples: index of the example, tokens, and slots of the answer."""
-    batch = features.batch(samples)
-    slots = batch["slots"].tolist()
-    width = batch["input_ids"].shape[1]
-    for row, sample in enumerate(samples.tolist()):
-        index, text, answer = expected[sample]
-        assert (features.example_of[sample], tokens_of_input(features, sample)) == (index, text)
-        assert [batch["start_slots"][row], batch["end_slots"][row]] == answer
-        second = text.index("[SEP]") + 1
-        units = [0, *range(second, len(text) - 1)]
-        assert [slots.pop(0) for _ in units] == [row * width + slot for slot in units]
-        assert batch["sentence_ids"][row].tolist() == [int(second <= slot < len(text)) for slot in range(width)]
-    assert not slots
+        batch = checked_batch(features, samples, expected)
+        for row, (_, text, slots, answer) in enumerate(expected[sample] for sample in samples):
+            assert [batch["start_slots"][row], batch["end_slots"][row]] == answer
+            sentences = [slots[1] <= slot < len(text) for slot in range(batch["input_ids"].shape[1])]
+            assert batch["sentence_ids"][row].tolist() == sentences
 
 
 def brute_force(

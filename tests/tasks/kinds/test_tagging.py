@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
-from tasks.kinds.tagging import TaggingExample, TaggingFeatures
+from tasks.kinds.tagging import TaggingExample
 from tasks.metrics.entities import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_examples import NER, make
 from tests.tasks.kinds.test_features import reference_owner, reference_windows
 from tests.tasks.kinds.test_span import pieces
-from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
+from tests.tasks.kinds.tiny import LETTERS, PLACE, checked_batch, tokenizer, tokens_of_input
 
 SETTINGS = KindSettings(InputSettings(max_seq_len=10, max_query_len=4, doc_stride=3))
 
@@ -54,25 +53,12 @@ def test_every_word_is_predicted_once_in_the_window_with_most_context() -> None:
     shortest = np.argsort(features.lengths)[:5]
     assert features.lengths[shortest].max() < 10
     for samples in (np.random.default_rng(0).permutation(len(features))[:20], shortest):
-        check_batch(features, samples, expected, kind.classes)
+        batch = checked_batch(features, samples, expected)
+        assert [kind.classes[i] for i in batch["tags"]] == [tag for sample in samples for tag in expected[sample][3]]
     assert features.num_units == sum(len(example.tokens) for example in examples)
     assert features.counts["examples longer than an input"] == sum(
         sum(map(len, example.tokens)) > 8 for example in examples
     )
-
-
-def check_batch(features: TaggingFeatures, samples: np.ndarray, expected: list[Any], all_tags: tuple[str, ...]) -> None:
-    """Compare a batch with the expected samples: index of the example, tokens, slots and tags."""
-    batch = features.batch(samples)
-    found_slots, found_tags = batch["slots"].tolist(), [all_tags[i] for i in batch["tags"]]
-    width = batch["input_ids"].shape[1]
-    for row, sample in enumerate(samples.tolist()):
-        index, tokens, slots, tags = expected[sample]
-        assert (features.example_of[sample], tokens_of_input(features, sample)) == (index, tokens)
-        assert [found_slots.pop(0) for _ in slots] == [row * width + slot for slot in slots]
-        assert [found_tags.pop(0) for _ in tags] == tags
-    assert not found_slots
-    assert not found_tags
 
 
 def test_tags_that_continue_nothing_are_read_as_conlleval_reads_them() -> None:

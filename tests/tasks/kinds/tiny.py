@@ -1,14 +1,17 @@
-"""A tiny vocabulary and model, and gold scores of spans."""
+"""A tiny vocabulary and model, the inputs of features, and gold scores of spans."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ernie_gram.model.config import ModelConfig
+from reader.batches.fields import Batch
 from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.kinds.features import Features
 from tasks.kinds.span import SpanFeatures
@@ -17,9 +20,8 @@ from tasks.layouts.rows import Place
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PLACE = Place(Path("examples"), 1)
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 # Words of several letters are several tokens.
-TOKENS = [*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
+TOKENS = [*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
 MODEL = ModelConfig(
     vocab_size=len(TOKENS),
     hidden_size=32,
@@ -42,6 +44,16 @@ def tokens_of_input(features: Features, row: int) -> list[str]:
     """Return the tokens of an input."""
     inputs = features.inputs
     return [TOKENS[i] for i in inputs.tokens[inputs.offsets[row] : inputs.offsets[row + 1]]]
+
+
+def checked_batch(features: Features, samples: np.ndarray, expected: Sequence[tuple[Any, ...]]) -> Batch:
+    """Return a batch; each of its samples must have the expected index of its example, tokens and slots."""
+    batch, chosen = features.batch(samples), [expected[sample] for sample in samples]
+    found = [(features.example_of[sample], tokens_of_input(features, sample)) for sample in samples]
+    assert found == [(index, tokens) for index, tokens, *_ in chosen]
+    width = batch["input_ids"].shape[1]
+    assert batch["slots"].tolist() == [row * width + slot for row, each in enumerate(chosen) for slot in each[2]]
+    return batch
 
 
 def gold_scores(features: SpanFeatures, examples: Sequence[SpanExample]) -> np.ndarray:

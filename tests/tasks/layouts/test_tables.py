@@ -25,13 +25,6 @@ AG_NEWS = Csv({"label": 1, "text_a": (2, 3)}, header="no")
         # Columns are found by name, wherever they are; gold columns and an ID may be missing without labels.
         (Tsv(PAIR), "id\tlabel\tb\tlabel1\ta\n7\tyes\ty\tno\tx\n", [("x", "y", "yes")]),
         (Tsv({**PAIR, "id": "index"}), "a\tb\tlabel\nx\ty\t1\n", [("x", "y", "1")]),
-        # Quotation marks have no meaning, and a byte order mark is no part of the first name.
-        (
-            Tsv(PAIR),
-            'a\tb\tlabel\n"open\tan ""inch""\t1\n"x"\t"\t0\n',
-            [('"open', 'an ""inch""', "1"), ('"x"', '"', "0")],
-        ),
-        (Tsv({"label": "Quality", "text_a": "#1 String"}), b"\xef\xbb\xbfQuality\t#1 String\n1\tx\n", [("1", "x")]),
         # Without a header, by name and by number; a header is found if the file has one.
         (
             Tsv({"text_a": "text", "label": "y"}, "no", ("from", "y", "text")),
@@ -41,12 +34,6 @@ AG_NEWS = Csv({"label": 1, "text_a": (2, 3)}, header="no")
         (Tsv({"text_a": 3, "label": 2}, "no"), "gj\t1\tx\ngj\t0\ty", [("x", "1"), ("y", "0")]),
         (NAMED, "x\ty\t1\n", [("x", "y", "1")]),
         (NAMED, "label\ta\tb\n1\tx\ty\n", [("x", "y", "1")]),
-        # Lists; only the kind of task knows whether a single value is enough.
-        (
-            Tsv(LISTS, list_separator="|"),
-            "text_a\tlabel\n上|\u3000|海\tB|O|O\n",
-            [(["上", "\u3000", "海"], ["B", "O", "O"])],
-        ),
         (Tsv(LISTS), "text_a\tlabel\n上|海\tB|O\n", [("上|海", "B|O")]),
         # Several columns make one text or a list, which ends with the last field that is not empty.
         (Tsv({"text_a": ("p", "q", "r"), "options": ("p", "r")}), "p\tq\tr\nx\t\tz\n", [("x z", ["x", "z"])]),
@@ -63,7 +50,6 @@ AG_NEWS = Csv({"label": 1, "text_a": (2, 3)}, header="no")
         ),
         # Quoted fields hold commas, line breaks and quotation marks, and are of any length.
         (AG_NEWS, '"3","A, B","say ""x""\nand\u2028more"\n', [("3", 'A, B say "x"\nand\u2028more')]),
-        (AG_NEWS, '"1","","only this"\n', [("1", "only this")]),
         (AG_NEWS, f'"1","a","{"word " * 40_000}"\n', [("1", f"a {'word ' * 40_000}")]),
         (Csv({"text_a": "text", "label": "label"}), b"\xef\xbb\xbftext,label\r\nx,1\r\n", [("x", "1")]),
     ],
@@ -72,12 +58,6 @@ def test_rows_have_the_values_of_their_columns(
     layout: Layout, content: str | bytes, expected: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     assert [tuple(row.values()) for row in values(layout, write(tmp_path / "t", content))] == expected
-
-
-def test_gold_columns_are_not_needed_without_labels(tmp_path: Path) -> None:
-    path = write(tmp_path / "t", "index\ta\tb\n0\tx\ty\n")
-    assert values(Tsv({**PAIR, "id": "index"}), path, labelled=False) == [{"text_a": "x", "text_b": "y", "id": "0"}]
-    assert values(NAMED, write(tmp_path / "u", "a\tb\nx\ty\n"), labelled=False) == [{"text_a": "x", "text_b": "y"}]
 
 
 TEXT = {"text_a": "text", "label": "label"}

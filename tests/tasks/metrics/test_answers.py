@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -23,20 +24,35 @@ from tasks.metrics.answers import (
 
 
 @pytest.mark.parametrize(
-    ("text", "normalized"),
+    ("made_of", "text", "expected"),
     [
-        ("The  Beatles!", "beatles"),
-        ("a man, an apple; the end", "man apple end"),
-        ("theatre of another", "theatre of another"),
-        ("U.S.A.", "usa"),
-        ("the-end", "theend"),  # Punctuation is removed before articles.
-        ("“the” —", "“ ” —"),  # Only ASCII punctuation is removed.
-        ("Ｔｈｅ 北京，the", "ｔｈｅ 北京，"),
-        ("A\u00a0the\tAN", ""),
+        (normalize_answer, "The  Beatles!", "beatles"),
+        (normalize_answer, "a man, an apple; the end", "man apple end"),
+        (normalize_answer, "theatre of another", "theatre of another"),
+        (normalize_answer, "U.S.A.", "usa"),
+        (normalize_answer, "the-end", "theend"),  # Punctuation is removed before articles.
+        (normalize_answer, "“the” —", "“ ” —"),  # Only ASCII punctuation is removed.
+        (normalize_answer, "Ｔｈｅ 北京，the", "ｔｈｅ 北京，"),
+        (normalize_answer, "A\u00a0the\tAN", ""),
+        (cmrc_segments, "《北京》，2008年", ["北", "京", "2008", "年"]),
+        # The hyphen is removed, and does not separate.
+        (cmrc_segments, "iPhone 6s的 A-8", ["iphone", "6s", "的", "a8"]),
+        (cmrc_segments, "don't stop。", ["do", "n't", "stop"]),
+        (cmrc_segments, "3.5%", ["3.5", "%"]),
+        (cmrc_segments, "ＡＢＣ１２", ["ａｂｃ１２"]),  # Full width: one word of other text.
+        # The ellipsis, and ideographs outside U+4E00 to U+9FA5, are other text.
+        (cmrc_segments, "…㐀龥龦", ["…㐀", "龥", "龦"]),
+        (cmrc_segments, "  ", []),
+        (dureader_segments, "《北京》，2008 Nian年", ["北", "京", "2008 nian", "年"]),
+        (dureader_segments, "a=b|c", ["a", "=", "bc"]),
+        (dureader_segments, "x-y; 3.5…", ["x-y; 3.5…"]),
+        (dureader_segments, "㐀龦\U00020000x", ["㐀", "龦", "\U00020000", "x"]),
+        (dureader_segments, "，。", []),
     ],
 )
-def test_an_answer_is_normalized_as_in_the_official_script(text: str, normalized: str) -> None:
-    assert normalize_answer(text) == normalized
+def test_a_text_is_normalized_or_segmented_as_in_the_official_scripts(made_of: Any, text: str, expected: Any) -> None:
+    """CMRC segments Chinese by character and other text by word; DuReader keeps other text whole."""
+    assert made_of(text) == expected
 
 
 def test_f1_counts_each_word_as_often_as_it_occurs_and_the_best_answer_is_taken() -> None:
@@ -89,36 +105,6 @@ def test_the_best_threshold_is_that_of_an_exhaustive_search() -> None:
             # In the search, "" for an unanswerable question is right at every threshold, as it is in the scores.
             assert scores[f"best_{name}"] == pytest.approx(max(at.values()))
             assert at[scores[f"best_{name}_thresh"]] == pytest.approx(max(at.values()))
-
-
-@pytest.mark.parametrize(
-    ("text", "segments"),
-    [
-        ("《北京》，2008年", ["北", "京", "2008", "年"]),
-        ("iPhone 6s的 A-8", ["iphone", "6s", "的", "a8"]),  # The hyphen is removed, and does not separate.
-        ("don't stop。", ["do", "n't", "stop"]),
-        ("3.5%", ["3.5", "%"]),
-        ("ＡＢＣ１２", ["ａｂｃ１２"]),  # Full width: one word of other text.
-        ("…㐀龥龦", ["…㐀", "龥", "龦"]),  # The ellipsis, and ideographs outside U+4E00 to U+9FA5, are other text.
-        ("  ", []),
-    ],
-)
-def test_cmrc_segments_chinese_by_character_and_other_text_by_word(text: str, segments: list[str]) -> None:
-    assert cmrc_segments(text) == segments
-
-
-@pytest.mark.parametrize(
-    ("text", "segments"),
-    [
-        ("《北京》，2008 Nian年", ["北", "京", "2008 nian", "年"]),
-        ("a=b|c", ["a", "=", "bc"]),
-        ("x-y; 3.5…", ["x-y; 3.5…"]),
-        ("㐀龦\U00020000x", ["㐀", "龦", "\U00020000", "x"]),
-        ("，。", []),
-    ],
-)
-def test_dureader_segments_chinese_by_character_and_keeps_other_text_whole(text: str, segments: list[str]) -> None:
-    assert dureader_segments(text) == segments
 
 
 def test_the_longest_run_that_both_texts_have_is_common() -> None:

@@ -12,9 +12,6 @@ from tasks.metrics.entities import Entity, TagReader, cluener, conlleval, entiti
 @pytest.mark.parametrize(
     ("scheme", "tags", "expected"),
     [
-        ("IOB1", "I-A I-A O I-A B-A I-A I-B", "B-A I-A O B-A B-A I-A B-B"),
-        ("IOB2", "B-A I-A O B-A B-A I-A B-B", "B-A I-A O B-A B-A I-A B-B"),
-        ("BIOES", "B-A E-A O S-A B-A E-A S-B", "B-A I-A O B-A B-A I-A B-B"),
         ("BMES", "B-A M-A E-A S-A S-A O O", "B-A I-A I-A B-A B-A O O"),
         ("MSRA's train file has an I- after O", "O I-ORG I-ORG", "O B-ORG I-ORG"),
         ("an I- after the end", "B-A E-A I-A", "B-A I-A B-A"),

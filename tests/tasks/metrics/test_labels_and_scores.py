@@ -28,6 +28,7 @@ GOLD = ["1", "1", "1", "0", "0", "0", "0", "0"]
 PREDICTIONS = ["1", "1", "0", "1", "0", "0", "0", "0"]
 
 
+@pytest.mark.filterwarnings("error")
 def test_figures_of_a_binary_task_follow_from_its_table_without_warnings_if_predictions_are_constant() -> None:
     assert accuracy(GOLD, PREDICTIONS) == {"accuracy": 6 / 8}
     expected = {"accuracy": 6 / 8, "f1": 2 / 3, "average": (6 / 8 + 2 / 3) / 2}
@@ -36,13 +37,11 @@ def test_figures_of_a_binary_task_follow_from_its_table_without_warnings_if_pred
     assert macro_f1(["a", "a"], ["a", "b"])["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)  # b is only predicted
     correlation = (2 * 4 - 1 * 1) / math.sqrt(3 * 3 * 5 * 5)
     assert matthews(GOLD, PREDICTIONS) == pytest.approx({"matthews": correlation, "accuracy": 6 / 8})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert matthews([*"101"], [*"111"])["matthews"] == 0
-        assert matthews([*"11"], [*"11"]) == {"matthews": 0, "accuracy": 1}
-        assert accuracy_f1([*"101"], [*"000"]) == pytest.approx({"accuracy": 1 / 3, "f1": 0, "average": 1 / 6})
-        assert accuracy_f1([*"00"], [*"00"])["f1"] == 0
-        assert accuracy_f1([*"101"], [*"111"])["f1"] == pytest.approx(0.8)
+    assert matthews([*"101"], [*"111"])["matthews"] == 0
+    assert matthews([*"11"], [*"11"]) == {"matthews": 0, "accuracy": 1}
+    assert accuracy_f1([*"101"], [*"000"]) == pytest.approx({"accuracy": 1 / 3, "f1": 0, "average": 1 / 6})
+    assert accuracy_f1([*"00"], [*"00"])["f1"] == 0
+    assert accuracy_f1([*"101"], [*"111"])["f1"] == pytest.approx(0.8)
 
 
 def test_accuracy_by_id_counts_missing_answers_as_wrong_and_that_of_race_is_per_school_too() -> None:
@@ -86,28 +85,26 @@ def test_scores_of_label_sets_without_labels_and_with_a_label_called_micro() -> 
     assert (scores["micro_f1"], scores["macro_f1"]) == (pytest.approx(2 / 3), 0.5)
 
 
+@pytest.mark.filterwarnings("error")
 def test_correlations_are_those_of_values_and_of_ranks_or_0_and_errors_are_squared() -> None:
     scores = correlation([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 8.0])
     expected = {"pearson": 12 / math.sqrt(5 * 48), "spearman": 3 / math.sqrt(5 * 3)}
     assert scores == pytest.approx(expected | {"average": sum(expected.values()) / 2})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for gold, predictions in (([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]), ([2.5, 2.5], [1.0, 3.0]), ([1.0], [1.0])):
-            assert correlation(gold, predictions) == {"pearson": 0, "spearman": 0, "average": 0}
+    for gold, predictions in (([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]), ([2.5, 2.5], [1.0, 3.0]), ([1.0], [1.0])):
+        assert correlation(gold, predictions) == {"pearson": 0, "spearman": 0, "average": 0}
     assert mean_squared_error([1, 2, 3], [1, 4, 0]) == {"mean_squared_error": pytest.approx((0 + 4 + 9) / 3)}
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_correlation_of_nearly_equal_predictions_gives_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     gold, noise = np.random.default_rng(0).uniform(0, 5, 200), np.random.default_rng(1).normal(0, 1e-15, 200)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         expected = pearsonr(2.5 + noise, gold).statistic
         assert caught
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert correlation([*gold], [*(2.5 + noise)])["pearson"] == expected
-        [line] = capsys.readouterr().err.splitlines()
-        assert line.startswith("warning: ")
-        assert "nearly equal" in line
-        correlation([*gold], [*(2.5 + 1e9 * noise)])
-        assert capsys.readouterr().err == ""
+    assert correlation([*gold], [*(2.5 + noise)])["pearson"] == expected
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: ")
+    assert "nearly equal" in line
+    correlation([*gold], [*(2.5 + 1e9 * noise)])
+    assert capsys.readouterr().err == ""

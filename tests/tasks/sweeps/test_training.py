@@ -50,17 +50,13 @@ def train(folder: Path, jobs: int, processes: int = 1, **scripts: str) -> list[s
     return train_all([planned(folder / name, script) for name, script in scripts.items()], jobs, processes, ended)
 
 
-def printed(folder: Path) -> str:
-    return (folder / CONSOLE).read_text().strip()
-
-
 def test_runs_that_fail_are_named_and_stop_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad, crash = "echo one; echo 'error: bad'; echo end; exit 3", "echo 1 > result; exit 4"
     failed = train(tmp_path, 1, 2, a=bad, b="echo $NPROC $OMP_NUM_THREADS; echo 1 > result", c=crash, d="echo nothing")
     reasons = {"a": "error: bad", "c": "no output", "d": "nothing"}
     assert failed == [f"{tmp_path / name / CONSOLE}: the run failed: {reason}" for name, reason in reasons.items()]
     assert "done  b: {'score': 1.0}" in capsys.readouterr().out
-    assert printed(tmp_path / "b") == f"2 {max(1, available_cores() // 2)}"
+    assert (tmp_path / "b" / CONSOLE).read_text().strip() == f"2 {max(1, available_cores() // 2)}"
 
 
 def test_fewer_runs_than_jobs_have_more_threads_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Fine-tuned models: task.json and task.yaml of a run from a stranger, and the program that computes the scores."""
+"""Fine-tuned models: task.json and task.yaml of a run from a stranger."""
 
 from __future__ import annotations
 
@@ -11,26 +11,15 @@ import pytest
 from reader.errors import InputError
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS
-from tasks.training.finetuned import TaskDescription, load_finetuned, read_description, write_description
-from tasks.training.network import TaskNetwork, build_prediction
-from tests.support.finetuned_runs import made_run
-from tests.support.own_tasks import KNOWN
-from tests.support.static_programs import fresh_scope
+from tasks.training.finetuned import TaskDescription, read_description, write_description
+from tests.support.tiny_task import TASK
 
-TASK_FILE = """
-kind: classification
-language: en
-layout: tsv
-columns: {text_a: review, label: stars}
-files: {train: train.tsv}
-metric: accuracy
-"""
 CONTENT = {"task": "reviews", "title": "Reviews", "labels": ["0", "1"], "settings": {}, "segmenter": "char"}
 
 
 def run_with(folder: Path, **changes: Any) -> Path:
     """Write the description of a fine-tuned model of a custom task."""
-    (folder / "task.yaml").write_text(TASK_FILE)
+    (folder / "task.yaml").write_text(TASK)
     (folder / "task.json").write_text(json.dumps({**CONTENT, "precision": "float32", **changes}))
     return folder
 
@@ -56,16 +45,3 @@ def test_settings_are_kept_or_defaults_and_an_earlier_task_does_not_stay(tmp_pat
         assert read_description(run_with(tmp_path, settings=stored)).settings.multi_label.threshold == threshold
     write_description(run_with(tmp_path), TaskDescription(TASKS["sst2"], KindSettings(), "char", "float32"), None)
     assert read_description(tmp_path).task == TASKS["sst2"]
-
-
-@pytest.mark.parametrize("lm_transform", [False, True])
-def test_the_program_of_the_scores_reads_all_parameters_of_the_model(lm_transform: bool, tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", KNOWN["squad2"], lm_transform=lm_transform)
-    finetuned = load_finetuned(run)
-    assert finetuned.model is not None
-    network = TaskNetwork.of(finetuned.kind, finetuned.model.config, finetuned.model.parameters)
-    with fresh_scope():
-        program = build_prediction(network)
-    read = {parameter.name for parameter in program.main.global_block().all_parameters()}
-    assert read == finetuned.model.parameters.keys()
-    assert ("mask_lm_trans_fc.w_0" in read) == lm_transform
