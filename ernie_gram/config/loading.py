@@ -65,9 +65,7 @@ def load_config(config_type: type[Config], arguments: list[str], *flags: str) ->
 
 def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Config:
     """Return the configuration in nested dicts, for example those of a checkpoint; `source` names it in errors."""
-    values = flatten(tree)
-    for key in values:
-        _check_key(config_type, key, source)
+    values = _values(config_type, tree, source)
     return _parse(config_type, values, [], dict.fromkeys(values, source))
 
 
@@ -139,12 +137,7 @@ def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
     """
     tree = read_yaml(path)
     base = tree.pop("base", None)
-    own, inherited = flatten(tree), Tree()
-    for key, value in flatten(tree).items():
-        if not any(known.startswith(f"{key}.") for known in all_keys(config_type)):
-            _check_key(config_type, key, str(path))
-        elif own.pop(key) not in ({}, None):
-            raise InputError(f"{path}: {key}: expected a section (`key: value` lines), found {as_argument(value)}")
+    own, inherited = _values(config_type, tree, str(path)), Tree()
     if base is not None:
         base_path = path.parent / str(base)
         if "base" in read_yaml(base_path):
@@ -152,6 +145,24 @@ def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
         inherited = read_values(config_type, base_path, files)
     files |= dict.fromkeys(own, path)
     return inherited | own
+
+
+def _values(config_type: type, tree: Tree, source: str) -> Tree:
+    """Return the values in nested dicts by dotted key; raises InputError, which names `source`, for unknown keys.
+
+    A section may be empty, or null as in a file with its name alone.
+    """
+    values = flatten(tree)
+    for key, value in flatten(tree).items():
+        if any(known.startswith(f"{key}.") for known in all_keys(config_type)):
+            if values.pop(key) not in ({}, None):
+                found = as_argument(value)
+                raise InputError(f"{source}: {key}: expected a section (`key: value` lines), found {found}")
+            continue
+        _check_key(config_type, key, source)
+        if value == {}:
+            raise InputError(f"{source}: {key}: expected {_expected(config_type, key)}, found a section")
+    return values
 
 
 def flatten(tree: Tree, prefix: str = "") -> Tree:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ernie_gram.config.loading import all_keys, explained_yaml, load_config
+from ernie_gram.config.loading import all_keys, config_from_tree, explained_yaml, load_config
 from ernie_gram.pretrain import main
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
@@ -45,6 +45,7 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
     path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}\nmodel:\ndata: {}")
     config = load("--config", path, "--optimizer.epsilon=1e-8")
     assert (config.optimizer.learning_rate, config.decay_steps, config.optimizer.epsilon) == (1e-3, 2_000_000, 1e-8)
+    assert config_from_tree(PretrainConfig, {"model": {}, "seed": 5}, "given") == PretrainConfig(seed=5)
     # What is given is known, also if it is the default.
     options = ["--config", over, "--optimizer.beta1", "0.9", "--model.emb_size=null", "--check"]
     assert load_config(PretrainConfig, options, "check")[1] == {
@@ -62,6 +63,7 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("data: {batch_size: 2.5}", r"x\.yaml: data\.batch_size: .*2\.5"),
         ("data: {pack_documents: 3}", r"x\.yaml: data\.pack_documents: "),
         ("data: {batch_size: {}}", r"x\.yaml: data\.batch_size: "),
+        ("paths: {output: {}}", r"x\.yaml: paths\.output: expected text, found a section"),
         ("model: {emb_size: wide}", r"x\.yaml: model\.emb_size: .* or null"),
         ("base: bad.yaml", r"bad\.yaml: data\.batch_size: .*'few'"),
         ("data: {batch_size: {a: 1}}", r"x\.yaml: unknown key data\.batch_size\.a; did you mean data\.batch_size\?"),
