@@ -20,6 +20,8 @@ from reader.errors import InputError
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
 
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
+
 
 def test_a_saved_model_has_the_scores_of_its_parameters_only(tmp_path: Path) -> None:
     training = TrainingRecord(scores={"perplexity": 118.0})
