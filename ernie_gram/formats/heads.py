@@ -160,7 +160,8 @@ def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
         what = ", ".join(heads) if len(heads) <= 2 else f"{len(heads)} parameters of the prediction heads"
         lost.append(f"{what}: {held}")
     if task_head:
-        lost.append(f"{', '.join(task_head)}: the output layer of a task; --outputs task_scores keeps it")
+        kept_by = "paddlenlp and programs keep it, with --outputs task_scores"
+        lost.append(f"{', '.join(task_head)}: the output layer of a task; {kept_by}")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     if model.head:

@@ -16,7 +16,7 @@ from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
-keys, bits, bit_rows = numba.int32[::1], numba.uint8[::1], numba.uint8[:, ::1]
+keys, bits = numba.int32[::1], numba.uint8[::1]
 serial = numba.njit(cache=True, nogil=True, error_model="numpy")
 _inlined = numba.njit(inline="always")
 

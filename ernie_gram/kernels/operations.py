@@ -153,6 +153,7 @@ def _attention_arguments(inputs: Sequence[Any], heads: int, size: int, rate: flo
     if own is not None:
         own_rows, places = own.reshape(-1, 3, heads, size), _flat(slots)
         assert len(own_rows) == len(places) > 0, "every query row has a slot"
+        assert widths.min() > 0, "query rows of a sequence without a context"
         assert len(places) % len(widths) == 0, "every sequence has as many query rows"
         assert 0 <= places.min() <= places.max() < longest, "a query row's slot is not in any sequence"
     return (
@@ -305,6 +306,5 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1)
 
 
-def _rows(array: np.ndarray | None, n: int, dtype: type = np.float32) -> np.ndarray:
-    """Return an array as rows of n; no rows for no array."""
-    return np.empty((0, n), dtype) if array is None else array.reshape(-1, n)
+def _rows(array: np.ndarray, n: int) -> np.ndarray:
+    return array.reshape(-1, n)

@@ -183,7 +183,8 @@ class LoadedModel:
         else:
             weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
             return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes, kind.problem_type)
-        raise InputError(f"{self.source}: paddlenlp cannot hold {reason}; --outputs encoder leaves it out")
+        advice = "--outputs encoder --accept_loss leaves it out"
+        raise InputError(f"{self.source}: paddlenlp cannot hold {reason}; {advice}")
 
 
 def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:

@@ -38,13 +38,19 @@ def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_p
 
 
 @pytest.mark.parametrize(
-    ("slots", "reason"), [([0, 1, 3, 0], "not in any"), ([0, -1, 2, 0], "not in"), ([0], "has a slot")]
+    ("starts", "slots", "reason"),
+    [
+        ([0, 2, 5], [0, 1, 3, 0], "not in any"),
+        ([0, 2, 5], [0, -1, 2, 0], "not in"),
+        ([0, 2, 5], [0], "has a slot"),
+        ([0, 5, 5], [0, 1, 2, 0], "without a context"),
+    ],
 )
-def test_query_rows_in_slots_that_no_sequence_has(slots: list[int], reason: str) -> None:
+def test_query_rows_in_slots_that_no_sequence_has(starts: list[int], slots: list[int], reason: str) -> None:
     """The compiled function would read elsewhere."""
-    rows, starts = np.zeros((5, 24), np.float32), np.array([0, 2, 5])
+    rows, places = np.zeros((5, 24), np.float32), (np.array(starts), np.array(slots))
     with pytest.raises(AssertionError, match=reason):
-        operations._attention_arguments([rows, rows[:4], None, None, starts, np.array(slots), None], 2, 4, 0.0)
+        operations._attention_arguments([rows, rows[:4], None, None, *places, None], 2, 4, 0.0)
 
 
 def test_an_operation_of_another_meaning_needs_another_name() -> None:
