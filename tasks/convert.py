@@ -158,12 +158,19 @@ def convert(arguments: argparse.Namespace) -> None:
     if form == ONNX:
         check_onnx()
     model = read_model(source)
-    has_task = any(name.startswith(TASK_PREFIX) for name in model.parameters) and described_folder(source) is not None
-    outputs = outputs or (TASK_SCORES if has_task else ENCODER)
+    encoder = {name: values for name, values in model.parameters.items() if not name.startswith(TASK_PREFIX)}
+    has_layer = len(encoder) < len(model.parameters)
+    outputs = outputs or (TASK_SCORES if has_layer and described_folder(source) else ENCODER)
     finetuned = load_finetuned(source, model) if outputs == TASK_SCORES and form in OUTPUTS else None
     print(f"read     {model.source}: {model.format}; {summary(model)}")
     for note in finetuned.notes if finetuned else model.notes:
         print(f"note     {note}")
+    if arguments.outputs == ENCODER:
+        model = replace(model, parameters=encoder)
+    elif has_layer and form in (INFERENCE, ONNX) and not finetuned:
+        print(
+            f"note     the output layer of a task is left out: there is no {FILE_NAME}; give the run of the fine-tuning"
+        )
     if outputs == ENCODER and form in (INFERENCE, ONNX) and model.pretraining is not None:
         print(f"note     the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     lost = []

@@ -20,7 +20,7 @@ from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resu
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
-from reader.errors import InputError, counted
+from reader.errors import InputError, counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
 
@@ -179,7 +179,8 @@ def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | No
     data, objective, held_out = config.data, config.objective, None
     masking = Masking(objective.is_explicit, objective.mask_fraction, config.seed, objective.has_queries)
     if config.paths.held_out:
-        other = Corpus(Path(config.paths.held_out))
+        with located("paths.held_out"):
+            other = Corpus(Path(config.paths.held_out))
         _check_held_out(other, corpus, objective.is_explicit)
         # Query rows are for training only: they do not change the context, which is what evaluation reads.
         held_out = Feeder(other, data.max_seq_len, replace(masking, queries=False), data.pack_documents)

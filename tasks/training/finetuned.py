@@ -90,8 +90,10 @@ def read_description(path: Path) -> TaskDescription:
     Raises InputError that names the file if it is missing or damaged.
     """
     folder = described_folder(path)
+    if folder is None and not path.is_dir():
+        raise InputError(f"{path}: no such folder")
     if folder is None:
-        raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder")
+        raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder; give the run itself")
     source = folder / FILE_NAME
     own = folder / TASK_FILE
     try:
@@ -183,8 +185,7 @@ class LoadedModel:
         else:
             weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
             return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes, kind.problem_type)
-        advice = "--outputs encoder --accept_loss leaves it out"
-        raise InputError(f"{self.source}: paddlenlp cannot hold {reason}; {advice}")
+        raise InputError(f"{self.source}: paddlenlp cannot hold {reason}; --outputs encoder leaves it out")
 
 
 def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:

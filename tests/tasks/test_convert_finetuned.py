@@ -138,7 +138,8 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     result = {"scores": {"dev": {"accuracy": 0.5, "f1": 0.25}}, "metric": {"chooses": "accuracy"}}
     (folder / "result.json").write_text(json.dumps(result))
     refused = call_in_scope(main, folder, tmp_path / "encoder", "--to", "paddlenlp", "--outputs", "encoder")
-    assert "paddlenlp and programs keep it, with --outputs task_scores" in refused.stderr
+    assert "relative position" in refused.stderr
+    assert "output layer" not in refused.stderr  # nobody asked for it
     for name, options in (("export", ()), ("encoder", ("--outputs", "encoder"))):
         call_in_scope(main, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss", *options).ok()
         card = (tmp_path / name / "README.md").read_text()
@@ -152,6 +153,8 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     call_in_scope(main, folder, tmp_path / "own").ok()
     done = call_in_scope(main, tmp_path / "own", tmp_path / "without", "--to", "paddlenlp", "--accept_loss").ok()
     assert ": the output layer of a task; paddlenlp and programs" in done.stdout
+    done = call_in_scope(main, tmp_path / "own", tmp_path / "program", "--to", "inference").ok()
+    assert "note     the output layer of a task is left out: there is no task.json" in done.stdout
 
 
 def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> None:
