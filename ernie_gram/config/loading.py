@@ -148,20 +148,15 @@ def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
 
 
 def _values(config_type: type, tree: Tree, source: str) -> Tree:
-    """Return the values in nested dicts by dotted key; raises InputError, which names `source`, for unknown keys.
-
-    A section may be empty, or null as in a file with its name alone.
-    """
+    """Return the values by dotted key; raises InputError for unknown keys. A section may be empty, or null."""
     values = flatten(tree)
     for key, value in flatten(tree).items():
-        if any(known.startswith(f"{key}.") for known in all_keys(config_type)):
-            if values.pop(key) not in ({}, None):
-                found = as_argument(value)
-                raise InputError(f"{source}: {key}: expected a section (`key: value` lines), found {found}")
-            continue
-        _check_key(config_type, key, source)
-        if value == {}:
-            raise InputError(f"{source}: {key}: expected {_expected(config_type, key)}, found a section")
+        if not any(known.startswith(f"{key}.") for known in all_keys(config_type)):
+            _check_key(config_type, key, source)
+            if value == {}:
+                raise InputError(f"{source}: {key}: expected {_expected(config_type, key)}, found a section")
+        elif values.pop(key) not in ({}, None):
+            raise InputError(f"{source}: {key}: expected a section (`key: value` lines), found {as_argument(value)}")
     return values
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from ernie_gram.formats.registry import read_model, write_model
@@ -151,6 +152,8 @@ def test_a_written_bert_has_the_names_and_the_orientation_of_berts_files(tmp_pat
     model = read_model(bert_folder(tmp_path / "bert"))
     write_model(model, tmp_path / "again", "bert")
     written = load_file(tmp_path / "again" / "model.safetensors")
+    with safe_open(tmp_path / "again" / "model.safetensors", "np") as file:
+        assert file.metadata() == {"format": "pt"}, "transformers refuses others"
     ignored = ("cls.seq_relationship", "bert.embeddings.position_ids")
     np.testing.assert_equal(written, {name: BERT[name] for name in BERT if not name.startswith(ignored)})
     settings = json.loads((tmp_path / "again" / "config.json").read_text())

@@ -44,6 +44,7 @@ def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_p
         ([0, 2, 5], [0, -1, 2, 0], "not in"),
         ([0, 2, 5], [0], "has a slot"),
         ([0, 5, 5], [0, 1, 2, 0], "without a context"),
+        ([0, 1, 2, 5], [0, 1, 2, 0], "as many query rows"),
     ],
 )
 def test_query_rows_in_slots_that_no_sequence_has(starts: list[int], slots: list[int], reason: str) -> None:
@@ -51,6 +52,12 @@ def test_query_rows_in_slots_that_no_sequence_has(starts: list[int], slots: list
     rows, places = np.zeros((5, 24), np.float32), (np.array(starts), np.array(slots))
     with pytest.raises(AssertionError, match=reason):
         operations._attention_arguments([rows, rows[:4], None, None, *places, None], 2, 4, 0.0)
+
+
+def test_a_bias_of_fewer_slots_than_a_sequence_has() -> None:
+    rows, bias = np.zeros((5, 24), np.float32), np.zeros((1, 2, 2, 2), np.float32)
+    with pytest.raises(AssertionError, match="longer than the bias"):
+        operations._attention_arguments([rows, None, bias, None, np.array([0, 2, 5]), None, None], 2, 4, 0.0)
 
 
 def test_an_operation_of_another_meaning_needs_another_name() -> None:

@@ -278,6 +278,11 @@ def test_products_that_are_read_later_are_not_overwritten() -> None:
     assert any(name.startswith("py_op.compiled_normalised_sum") and not name.endswith("_in_place") for name in names)
 
 
+def test_memory_of_the_feeds_is_not_overwritten() -> None:
+    names = run_both(lambda x, y: [(x + y[2]) * 1.0])
+    assert "py_op.compiled_add_bias_0_1" in names
+
+
 def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
         with MarkedLayer():

@@ -12,7 +12,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from ernie_gram.run.termination import LOST_PEER_STATUS, lost_peer_error
+from ernie_gram.run.termination import LOST_PEER_STATUS, lost_peer_error, noted_signals
 from tests.support.commands import python, started, wait_for
 from tests.support.runs import options
 
@@ -115,6 +115,15 @@ def test_a_training_process_saves_and_releases_its_folder(built: Path, tmp_path:
     found = checkpoint.checkpoints(output)[-1]
     checkpoint.verify(found)
     assert checkpoint.load_state(found).step == last
+
+
+def test_signals_are_noted_within_the_context_and_repeated_ones_once() -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with noted_signals() as received:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.raise_signal(number)
+    assert received == [signal.SIGTERM]
+    assert before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
 
 
 @pytest.mark.parametrize(
