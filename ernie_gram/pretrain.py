@@ -17,6 +17,7 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader import console_script
 from reader.commands import run_command
 from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, print_warning, write_or_drop
@@ -47,7 +48,7 @@ def main() -> None:
     check_output(run.output, is_first)
     if starts_ranks:
         del run  # its memory
-        start_ranks(["-m", "reader.console_script", "pretrain", *arguments], job)
+        start_ranks([console_script.__file__, "pretrain", *arguments], job)
     if is_first:
         write_or_drop(sys.stdout, f"{run.describe()}\n")
         for line in run.warnings():

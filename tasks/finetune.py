@@ -21,6 +21,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
+from reader import console_script
 from reader.commands import run_command
 from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
@@ -64,7 +65,7 @@ def main() -> None:
     if starts_ranks:
         share(run.data)
         del run  # its memory
-        start_ranks(["-m", "reader.console_script", "finetune", *arguments], job)
+        start_ranks([console_script.__file__, "finetune", *arguments], job)
     if is_first:
         write_or_drop(sys.stdout, "".join(f"{line}\n" for line in run.describe()))
         for line in run.warnings():

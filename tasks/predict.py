@@ -18,6 +18,7 @@ from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import Processes, start_ranks
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from ernie_gram.inference.description import PRECISIONS
+from reader import console_script
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
@@ -145,7 +146,7 @@ def main() -> None:
     console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:
         here = arguments.processes
-        start_ranks(["-m", "reader.console_script", "predict", *sys.argv[1:]], Processes(here, here, 0))
+        start_ranks([console_script.__file__, "predict", *sys.argv[1:]], Processes(here, here, 0))
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)

@@ -82,6 +82,8 @@ def processes_of_job() -> Processes:
 def start_ranks(command: Sequence[str], processes: Processes) -> NoReturn:
     """Run Python with the arguments `command` in several processes, and end this process with their status.
 
+    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10).
+
     Raises InputError if LOG_DIR cannot be used, and InUseError if another job uses it.
     """
     folder = _log_folder(processes)
