@@ -5,10 +5,10 @@
 # (InstructionBase::InitInputsOutputsIds) copies the table of the names of all variables of the program, with every
 # name. So the time of the first run grows with the square of the number of operations.
 #
-# Why it surprises: it is native code, so a Python profile shows one call, and the copy is made for each operation whether or
-# not it works in place, for which the table is. In a profile by `perf` of the first run of a transformer of 12 layers with
-# gradients and AdamW (3,910 operations) that function takes 20 % of 7 seconds. Way round: fewer operations, for example
-# several that follow one another as one.
+# Why it surprises: it is native code, so a Python profile shows one call, and the copy is made for each operation,
+# whether or not it works in place, for which the table is. In a profile by `perf` of the first run of a transformer of
+# 12 layers with gradients and AdamW (3,910 operations) that function takes 20 % of 7 seconds. Way round: fewer
+# operations, for example several that follow one another as one.
 #
 # Output seen (an AMD EPYC, family 26, model 2):
 # additions  1000: first run   0.23 s, second run  0.00 s
