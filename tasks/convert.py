@@ -19,12 +19,11 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.world import World, start_world
-from ernie_gram.export_inference import check_exportable, export_model
 from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
-from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS
+from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS, check_exportable
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, counted, first_line
@@ -57,8 +56,6 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     """
     assert finetuned.model is not None
     head = finetuned.paddlenlp_head()
-    kept = {name: values for name, values in finetuned.model.parameters.items() if not name.startswith(TASK_PREFIX)}
-    model = replace(finetuned.model, parameters=kept)
     inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
     is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
     options = {
@@ -67,7 +64,7 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
         "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
         "further": {FILE_NAME: as_json(finetuned.description)},
     }
-    return write_model(model, folder, paddlenlp.NAME, accept_loss, **options)
+    return write_model(without_layer(finetuned.model), folder, paddlenlp.NAME, accept_loss, **options)
 
 
 def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
@@ -105,6 +102,12 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
         further=further,
         network=network.described(),
     )
+
+
+def without_layer(model: ModelRecord) -> ModelRecord:
+    """Return a model without the output layer of a task."""
+    kept = {name: values for name, values in model.parameters.items() if not name.startswith(TASK_PREFIX)}
+    return replace(model, parameters=kept)
 
 
 def summary(model: ModelRecord) -> str:
@@ -158,15 +161,14 @@ def convert(arguments: argparse.Namespace) -> None:
     if form == ONNX:
         check_onnx()
     model = read_model(source)
-    encoder = {name: values for name, values in model.parameters.items() if not name.startswith(TASK_PREFIX)}
-    has_layer = len(encoder) < len(model.parameters)
+    has_layer = any(name.startswith(TASK_PREFIX) for name in model.parameters)
     outputs = outputs or (TASK_SCORES if has_layer and described_folder(source) else ENCODER)
     finetuned = load_finetuned(source, model) if outputs == TASK_SCORES and form in OUTPUTS else None
     print(f"read     {model.source}: {model.format}; {summary(model)}")
     for note in finetuned.notes if finetuned else model.notes:
         print(f"note     {note}")
     if arguments.outputs == ENCODER:
-        model = replace(model, parameters=encoder)
+        model = without_layer(model)
     elif has_layer and form in (INFERENCE, ONNX) and not finetuned:
         print(
             f"note     the output layer of a task is left out: there is no {FILE_NAME}; give the run of the fine-tuning"
@@ -176,6 +178,9 @@ def convert(arguments: argparse.Namespace) -> None:
     lost = []
     if form in (INFERENCE, ONNX):
         check_exportable(model, outputs)
+        # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
+        from ernie_gram.inference.exported_program import export_model
+
         write = partial(export_task, finetuned) if finetuned else partial(export_model, model, outputs)
         if form == ONNX:
             export_onnx(target, lambda folder: write(folder, start_world("cpu")))

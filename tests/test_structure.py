@@ -137,11 +137,11 @@ def test_source_files_are_short_documented_and_not_named_utils_and_classes_have_
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 1700,
+    "ernie_gram": 1640,
     "ernie_gram/config": 261,
     "ernie_gram/distributed": 1440,
     "ernie_gram/formats": 2760,
-    "ernie_gram/inference": 1070,
+    "ernie_gram/inference": 1120,
     "ernie_gram/kernels": 2440,
     "ernie_gram/model": 1050,
     "ernie_gram/pretraining": 2690,
@@ -157,7 +157,7 @@ BUDGET = {
     "reader/tables": 265,
     "reader/text": 515,
     "reader/tokenization": 1460,
-    "tasks": 1050,
+    "tasks": 1060,
     "tasks/files": 667,
     "tasks/kinds": 2500,
     "tasks/layouts": 1040,

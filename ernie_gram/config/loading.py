@@ -150,7 +150,7 @@ def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
 def _values(config_type: type, tree: Tree, source: str) -> Tree:
     """Return the values by dotted key; raises InputError for unknown keys. A section may be empty, or null."""
     values = flatten(tree)
-    for key, value in flatten(tree).items():
+    for key, value in [*values.items()]:
         if not any(known.startswith(f"{key}.") for known in all_keys(config_type)):
             _check_key(config_type, key, source)
             if value == {}:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.run.checkpoint import CHECKSUMS, verify
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json, record_of
@@ -123,3 +124,9 @@ def load_description(folder: Path) -> Description:
     if not description.network:
         raise InputError(f"{path}: network is missing: an earlier version wrote it; export the model again")
     return description
+
+
+def check_exportable(model: ModelRecord, outputs: str) -> None:
+    """Raise InputError if a model lacks the heads that these outputs need."""
+    if outputs == FILL_MASK and model.pretraining is None:
+        raise InputError(f"{model.source}: has no prediction heads; use --outputs {ENCODER}")

@@ -14,8 +14,8 @@ from ernie_gram import graph
 from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.device import World
 from ernie_gram.eager import load_layer
-from ernie_gram.export_inference import export_model
 from ernie_gram.graph import static_mode
+from ernie_gram.inference.exported_program import export_model
 from ernie_gram.pretraining.chunked_softmax import all_logits
 from ernie_gram.pretraining.network import PretrainModel, build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes

@@ -15,10 +15,9 @@ import pytest
 
 from ernie_gram.distributed.device import check_device, current_place, gpu_number, use_device, visible_gpus
 from ernie_gram.distributed.world import start_world
-from ernie_gram.export_inference import export_model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import load_description
-from ernie_gram.inference.exported_program import exported_forward
+from ernie_gram.inference.exported_program import export_model, exported_forward
 from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 from reader.batches import fields
 from reader.errors import InputError

@@ -13,10 +13,10 @@ import pytest
 
 from ernie_gram.api import Model
 from ernie_gram.distributed.world import start_world
-from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.inference.description import load_description
 from ernie_gram.inference.export import build_encoder
+from ernie_gram.inference.exported_program import export_model
 from ernie_gram.inference.texts import EncodedText, TextEncoder
 from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.pretraining.config import PretrainConfig

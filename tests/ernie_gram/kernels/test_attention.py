@@ -62,7 +62,7 @@ class Case:
         case = Case((len(self.lengths), 1, heads, most), False, True, self.queries, [*self.lengths])
         case.slots = self.slots
         case.context[:], case.own[:] = 0, 0
-        for row, _, keys, place in self._rows():
+        for row, keys, place in self._rows():
             if self.queries:
                 case.own[row, 2, :, len(keys)] = len(keys) + 1
             else:
@@ -78,7 +78,7 @@ class Case:
         of_bias, of_self = np.zeros(self.bias.shape), np.zeros(self.self_bias.shape)
         if not self.queries:
             of_own = of_context
-        for (row, _, keys, slot), head in product(self._rows(), range(context.shape[2])):
+        for (row, keys, slot), head in product(self._rows(), range(context.shape[2])):
             key, value = context[keys, 1, head], context[keys, 2, head]
             bias = self.bias[head, slot, : len(keys)] if len(self.bias) else np.zeros(len(keys))
             if self.queries:
@@ -103,14 +103,14 @@ class Case:
                 of_bias[head, slot, : len(keys)] += of_scores[: len(keys)]
         return [out, of_context, of_own, of_bias, of_self]
 
-    def _rows(self) -> list[tuple[int, int, range, int]]:
-        """Return the rows that attend: number, sequence, keys, and slot."""
+    def _rows(self) -> list[tuple[int, range, int]]:
+        """Return the rows that attend: number, keys, and slot."""
         found = []
         for sequence, (begin, end) in enumerate(pairwise(self.starts)):
             first, count = (sequence * self.queries, self.queries) if self.queries else (begin, end - begin)
             for row in range(first, first + count):
                 slot = int(self.slots[row]) if self.queries else row - first
-                found.append((row, sequence, range(begin, end), slot))
+                found.append((row, range(begin, end), slot))
         return found
 
     def _inputs(self) -> tuple[object, ...]:
