@@ -20,7 +20,7 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import check_numbers, check_shapes
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
-from ernie_gram.model.attention import Attention, Projected, Stream
+from ernie_gram.model.attention import Attention, Shared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
 from ernie_gram.model.parameters import Shapes
@@ -164,7 +164,7 @@ def attention_weights(layer: ModelLayer, batch: Batch) -> np.ndarray:
     """
     weights: list[np.ndarray] = []
 
-    def keep(attention: Attention, inputs: tuple[Projected, Projected, Stream]) -> None:
+    def keep(attention: Attention, inputs: tuple[paddle.Tensor, Shared]) -> None:
         weights.append(attention.context_weights(*inputs).numpy())
 
     hooks = [part.attention.register_forward_pre_hook(keep) for part in layer.encoder.layers]

@@ -167,7 +167,8 @@ def _attention_backward(part: int, given: Any) -> None:
         at_keys, of_keys = (context.ctypes.data + offset, row_size), (gradient.ctypes.data + offset, row_size)
         at_values, of_values = (at_keys[0] + to_values, row_size), (of_keys[0] + to_values, row_size)
         for start in range(first, first + count, _ROWS):
-            rows, block, before = min(_ROWS, first + count - start), (start - first) // _ROWS, float32(start > first)
+            rows, block = min(_ROWS, first + count - start), (start - first) // _ROWS
+            before = float32(start > first or has_self)
             of_out = out_gradient.ctypes.data + _FLOAT * (start * width + head * size), width
             offset = _FLOAT * (start * row_size + head * size)
             query, of_query = (own.ctypes.data + offset, row_size), (own_gradient.ctypes.data + offset, row_size)
@@ -211,17 +212,15 @@ def _attention_backward(part: int, given: Any) -> None:
             for i in range(rows if has_self else 0):
                 for d in range(size):
                     own_gradient[start + i, 0, head, d] += scale * of_self_scores[i] * own[start + i, 1, head, d]
-        if has_self:
-            gradient[begin : begin + keys, 0, head] = float32(0)
 
 
-@in_parts(lambda bias_gradient, *_: len(bias_gradient), _cube, numba.float32[:, :, :, ::1])
+@in_parts(lambda bias_gradient, *_: len(bias_gradient), _cube, numba.float32[:, :, :, ::1], numba.int64)
 def _add_groups(head: int, given: Any) -> None:
-    bias_gradient, sums = arguments_of(given)
+    bias_gradient, sums, adds = arguments_of(given)
     groups, _, slots, _ = sums.shape
     for slot in range(bias_gradient.shape[1]):
         row = bias_gradient[head, slot]
-        for j in range(row.size):
+        for j in range(0 if adds else row.size):
             row[j] = float32(0)
         for group in range(groups if slot < slots else 0):
             of_group = sums[group, head, slot]
@@ -234,7 +233,7 @@ def attention_backward(*given: Any) -> None:
 
     Args: those of `attention`; the gradient of its result; and the gradients that are set: `gradient` as context;
         `own_gradient`, the same array, or as own; `bias_gradient`, [A, L, L], or [0, 1, 1] if nobody asks for it; and
-        `self_gradient`, [A], or [0].
+        `self_gradient`, [A], or [0]. Those of query rows are added to what `gradient` and `bias_gradient` hold.
 
     With weights P, their dropout mask M (times kept_scale), values V and dO = out_gradient:
     dV = (P M)^T dO, dS = P (M (dO V^T) - rowsum(dO out)), dQ = scale dS K, dK = scale dS^T Q; that of the bias is the
@@ -249,5 +248,5 @@ def attention_backward(*given: Any) -> None:
     self_sums = np.zeros((groups, heads), np.float32)
     _attention_backward(*common, out_gradient, gradient, own_gradient, sums, self_sums, groups, members)
     if adds:
-        _add_groups(bias_gradient, sums)
+        _add_groups(bias_gradient, sums, len(common[5]))
     self_gradient[:] = self_sums.sum(0)[: len(self_gradient)]

@@ -6,7 +6,7 @@ compute get arrays of the inputs, then of the results, then the settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -65,16 +65,15 @@ class Attending(NamedTuple):
     """The inputs of attention, whose scores are divided by sqrt(D); H = A D.
 
     Attributes:
-        context: queries, keys and values of all contexts, float32 [..., 3 H].
-        own: those of query rows, which attend to themselves too; None if the contexts' rows attend.
+        rows: queries, keys and values of all rows, float32 [..., 3 H]: those of the contexts, to whose keys all rows
+            attend, and behind them query rows, which attend to themselves too.
         bias: float32 [1, A, L, L], or None.
         self_bias: of a query row's score for itself, float32 [A], or None.
-        starts: the first row of each sequence, and the number of rows; int64 [B + 1].
-        slots: of the query rows, int64, as many for each sequence; or None.
+        starts: the first row of each sequence's context, and the number of their rows; int64 [B + 1].
+        slots: of the query rows, int64, as many for each sequence; None without query rows.
     """
 
-    context: Value
-    own: Value | None
+    rows: Value
     bias: Value | None
     self_bias: Value | None
     starts: Value
@@ -82,7 +81,7 @@ class Attending(NamedTuple):
 
     def size_of(self, heads: int) -> int:
         """Return the size of a head, D."""
-        return int(self.context.shape[-1]) // (3 * heads)
+        return int(self.rows.shape[-1]) // (3 * heads)
 
 
 def attention(given: Attending, key: Value | None, heads: int, rate: float) -> list[Value]:
@@ -91,15 +90,16 @@ def attention(given: Attending, key: Value | None, heads: int, rate: float) -> l
     Args:
         key: int32 [2]; it decides the mask of dropout, None for no dropout.
     """
-    rows, size = (0 if given.own is None else 1), given.size_of(heads)
-    results = (Result(rows, last=heads * size), Result(rows, last=heads))
+    size = given.size_of(heads)
+    results = (Result(0, last=heads * size), Result(0, last=heads))
     return add_operation("attention", _attention, (*given, key), results, heads, size, rate)
 
 
 def _attention(*arrays_and_settings: Any) -> None:
     *inputs, out, log_sums, heads, size, rate = arrays_and_settings
-    arguments = _attention_arguments(inputs, heads, size, rate)
-    compiled_attention.attention(*arguments, out.reshape(-1, heads, size), _rows(log_sums, heads))
+    out, log_sums = out.reshape(-1, heads, size), _rows(log_sums, heads)
+    for part, arguments in _attention_arguments(inputs, heads, size, rate):
+        compiled_attention.attention(*arguments, out[part], log_sums[part])
 
 
 def attention_with_gradient(given: Attending, heads: int, rate: float) -> Value:
@@ -115,7 +115,7 @@ def attention_with_gradient(given: Attending, heads: int, rate: float) -> Value:
         return attention(given, inputs[-1], heads, rate)
 
     def backward(gradient: Value, _: Value) -> tuple[Value | None, ...]:
-        is_wanted = [value is not None and (i < 2 or not value.stop_gradient) for i, value in enumerate(inputs[:4])]
+        is_wanted = [value is not None and (i == 0 or not value.stop_gradient) for i, value in enumerate(inputs[:3])]
         wanted = [i for i, asked in enumerate(is_wanted) if asked]
         name, places = f"attention_backward_{len(wanted)}", tuple(Result(3 + i) for i in wanted)
         read, settings = (gradient, *results, *inputs), (heads, given.size_of(heads), rate)
@@ -128,38 +128,44 @@ def attention_with_gradient(given: Attending, heads: int, rate: float) -> Value:
 
 def _attention_backward(*arrays_and_settings: Any) -> None:
     gradient, out, log_sums, *arrays, heads, size, rate = arrays_and_settings
-    inputs, (of_context, *others) = arrays[:7], arrays[7:]
-    rows = of_context.reshape(-1, 3, heads, size)
-    of_own = rows if inputs[1] is None else others.pop(0).reshape(-1, 3, heads, size)
-    of_bias = others.pop(0) if others else None
-    compiled_attention.attention_backward(
-        *_attention_arguments(inputs, heads, size, rate),
-        *(out.reshape(-1, heads, size), _rows(log_sums, heads), gradient.reshape(-1, heads, size)),
-        *(rows, of_own, _of_heads(of_bias), others[0] if others else np.empty(0, np.float32)),
-    )
+    inputs, (of_rows, *others) = arrays[:6], arrays[6:]
+    gradient, out = (each.reshape(-1, heads, size) for each in (gradient, out))
+    of_rows, log_sums = of_rows.reshape(-1, 3, heads, size), _rows(log_sums, heads)
+    of_bias = _of_heads(others[0] if others else None)
+    of_self = others[1] if others[1:] else np.empty(0, np.float32)
+    for part, arguments in _attention_arguments(inputs, heads, size, rate):
+        of_context = of_rows[: len(arguments[0])]
+        passed = out[part], log_sums[part], gradient[part]
+        compiled_attention.attention_backward(*arguments, *passed, of_context, of_rows[part], of_bias, of_self)
 
 
-def _attention_arguments(inputs: Sequence[Any], heads: int, size: int, rate: float) -> tuple[Any, ...]:
-    context, own, bias, self_bias, starts, slots, key = inputs
+def _attention_arguments(
+    inputs: Sequence[Any], heads: int, size: int, rate: float
+) -> Iterator[tuple[slice, tuple[Any, ...]]]:
+    """Yield the rows of all contexts, and the arguments of kernels/attention.py; then those of query rows."""
+    rows, bias, self_bias, starts, slots, key = inputs
     # Loads the library that the compiled function calls.
     assert blas.is_available()
-    rows = context.reshape(-1, 3, heads, size)
+    rows, count = rows.reshape(-1, 3, heads, size), int(starts[-1])
     # The compiled function does not check where it reads and writes.
     widths, longest = np.diff(starts), int(np.diff(starts).max(initial=0))
-    are_placed = (starts[0], starts[-1]) == (0, len(rows)) and widths.min(initial=0) >= 0
+    own = 0 if slots is None else slots.size
+    are_placed = (starts[0], count + own) == (0, len(rows)) and widths.min(initial=0) >= 0
     assert are_placed, "the sequences do not fill the rows: is a length larger than the width of the batch?"
     assert bias is None or longest <= bias.shape[-1], "a sequence is longer than the bias"
-    own_rows, places = rows, np.empty(0, np.int64)
-    if own is not None:
-        own_rows, places = own.reshape(-1, 3, heads, size), _flat(slots)
-        assert len(own_rows) == len(places) > 0, "every query row has a slot"
-        assert widths.min() > 0, "query rows of a sequence without a context"
-        assert len(places) % len(widths) == 0, "every sequence has as many query rows"
-        assert 0 <= places.min() <= places.max() < longest, "a query row's slot is not in any sequence"
-    return (
-        *(rows, own_rows, _of_heads(bias), np.empty(0, np.float32) if self_bias is None else self_bias, starts, places),
-        *(np.empty(0, np.int32) if key is None else key, _bound(rate), _scale(rate), size**-0.5, longest),
-    )
+    context, biases = rows[:count], _of_heads(bias)
+    none, key = np.empty(0, np.float32), np.empty(0, np.int32) if key is None else key
+    settings = _bound(rate), _scale(rate), size**-0.5, longest
+    yield slice(count), (context, context, biases, none, starts, np.empty(0, np.int64), key, *settings)
+    if slots is None:
+        return
+    places = _flat(slots)
+    assert widths.min() > 0, "query rows of a sequence without a context"
+    assert own > 0 == own % len(widths), "every sequence has as many query rows"
+    assert 0 <= places.min() <= places.max() < longest, "a query row's slot is not in any sequence"
+    # Another key for other masks.
+    given = (biases, none if self_bias is None else self_bias, starts, places, ~key)
+    yield slice(count, None), (context, rows[count:], *given, *settings)
 
 
 def _of_heads(bias: np.ndarray | None) -> np.ndarray:

@@ -10,7 +10,6 @@ without padding (encoder.PackedRows) read B as 1, and L as the number of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import paddle
@@ -32,38 +31,36 @@ from ernie_gram.model.parameters import LayerParameters
 
 
 @dataclass(frozen=True)
-class Stream:
-    """What all layers share about rows that pass through the encoder together: the context, or the query rows.
+class Shared:
+    """What all layers read besides the rows, [B, length, H]: those of the context, then query rows, if there are any.
 
     Attributes:
-        bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L], where length is
-            L for the context and K for query rows. With `starts` only the relative bias, [1, A, L, L], or None.
-        self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
-            are among the keys already. With `starts` [A], or None.
+        bias: added to the scores of the context's rows for its keys; broadcasts to [B, A, L, L]. With `starts` only the
+            relative bias, [1, A, L, L], or None.
+        query_bias: the same for query rows; broadcasts to [B, A, K, L]. None with `starts`, or without query rows.
+        self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. With `starts` [A], or None.
         starts: the first row of each sequence's context, and the number of rows, int64 [B + 1]; for fused attention on
             a CPU (see graph.fuses_attention).
-        slots: with `starts`, the slots of query rows, int64 [B, K].
+        slots: the slots of query rows, int64 [B, K]; None without query rows.
+        sizes: the number of the context's rows in a sequence, and that of query rows, scalars.
     """
 
     bias: paddle.Tensor | None
+    query_bias: paddle.Tensor | None = None
     self_bias: paddle.Tensor | None = None
     starts: paddle.Tensor | None = None
     slots: paddle.Tensor | None = None
+    sizes: tuple[paddle.Tensor, ...] = ()
 
-
-@dataclass(frozen=True)
-class Projected:
-    """Queries, keys and values of a stream's rows, together [B, length, 3 H]."""
-
-    together: paddle.Tensor
-    heads: int
-
-    @cached_property
-    def by_head(self) -> list[paddle.Tensor]:
-        """Queries, keys and values, [B, A, length, D] each."""
-        # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
-        size = self.together.shape[-1] // (3 * self.heads)
-        return paddle.unbind(self.together.reshape([0, 0, 3, self.heads, size]).transpose([2, 0, 3, 1, 4]))
+    def split(self, rows: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+        """Return the context's rows of [B, length, n], and query rows, if there are any."""
+        if self.slots is None:
+            return rows, None
+        # Paddle forgets the last size where the others are not known.
+        context, queries = (
+            part.reshape([0, 0, rows.shape[-1]]) for part in paddle.split(rows, list(self.sizes), axis=1)
+        )
+        return context, queries
 
 
 def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
@@ -114,8 +111,8 @@ def bias_rows(bias_ALL: paddle.Tensor, slots_BK: paddle.Tensor) -> paddle.Tensor
 class Attention(nn.Layer):
     """softmax(Q K^T / sqrt(D) + bias) V for each head; `output` is the projection after it (equation 4).
 
-    The context's keys and values are computed once, for its own rows and for the query rows. The two kinds of rows are
-    never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
+    The context's rows and query rows share the products by weights, and all attend to the context's keys and values. A
+    row of the context reads nothing of a query row.
 
     It is composed of single operations, unless graph.fuses_attention says otherwise. In Paddle 3.3.1, the backward pass
     of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient of the bias, and the
@@ -134,52 +131,59 @@ class Attention(nn.Layer):
     def extra_repr(self) -> str:
         return f"{self.heads} heads of {self.size}"
 
-    def joined(self) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the weights [H, 3 H] and the biases [3 H] of queries, keys and values, for one product."""
-        parts = (self.query, self.key, self.value)
-        return paddle.concat([part.weight for part in parts], 1), paddle.concat([part.bias for part in parts])
+    def forward(self, rows: paddle.Tensor, shared: Shared) -> paddle.Tensor:
+        """Return the attention of rows, [B, length, H], to the context and of query rows to themselves too.
 
-    def project(self, rows: paddle.Tensor, joined: tuple[paddle.Tensor, paddle.Tensor]) -> Projected:
-        """Return the queries, keys and values of rows, [B, length, H]; `joined` is the result of `self.joined`."""
-        return Projected(linear(rows, *joined), self.heads)
-
-    def forward(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
-        """Return the attention of a stream's rows to the context's, [B, length, H], before the output projection.
-
-        Args:
-            own: of the stream's rows.
-            context: of the context's rows.
-            stream: its `self_bias` decides whether each row also attends to itself.
+        It has the shape of the rows, before the output projection.
         """
-        if stream.starts is not None:
-            return self._fused(own, context, stream)
-        # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
-        query, values = own.by_head[0] * self.scale, context.by_head[2]
-        scores = self._scores(query, context, stream)
-        if stream.self_bias is None:
-            attended = paddle.matmul(self._weights(scores), values)
-        else:
-            _, own_key, own_value = own.by_head
-            own_scores = (query * own_key).sum(-1, keepdim=True) + for_product(stream.self_bias)
-            weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
-            attended = paddle.matmul(weights[..., :-1], values) + weights[..., -1:] * own_value
-        return attended.transpose([0, 2, 1, 3]).reshape([0, 0, self.heads * self.size])
+        projected = self._projected(rows)
+        if shared.starts is not None:
+            return self._fused(projected, shared)
+        context, own = shared.split(projected)
+        query, key, value = self._by_head(context)
+        attended = self._joined(paddle.matmul(self._weights(self._scores(query, key, shared.bias)), value))
+        if own is None:
+            return attended
+        own_query, own_key, own_value = self._by_head(own)
+        own_scores = (own_query * own_key).sum(-1, keepdim=True) + for_product(shared.self_bias)
+        scores = self._scores(own_query, key, shared.query_bias)
+        weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
+        of_queries = paddle.matmul(weights[..., :-1], value) + weights[..., -1:] * own_value
+        return paddle.concat([attended, self._joined(of_queries)], 1)
 
-    def context_weights(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
+    def context_weights(self, rows: paddle.Tensor, shared: Shared) -> paddle.Tensor:
         """Return the weight of each of the context's keys for each of its rows, [B, A, L, L], without dropout.
 
-        The weights of a row add up to 1. Args: as for `forward`; the stream is the context.
+        The weights of a row add up to 1. Args: as for `forward`; there are no query rows.
         """
-        return F.softmax(self._scores(own.by_head[0] * self.scale, context, stream))
+        query, key, _ = self._by_head(self._projected(rows))
+        return F.softmax(self._scores(query, key, shared.bias))
 
-    def _scores(self, query: paddle.Tensor, context: Projected, stream: Stream) -> paddle.Tensor:
-        assert stream.bias is not None
-        return paddle.matmul(query, context.by_head[1], transpose_y=True) + for_product(stream.bias)
+    def _projected(self, rows: paddle.Tensor) -> paddle.Tensor:
+        """Return the queries, keys and values of rows, together [B, length, 3 H], by one product."""
+        parts = (self.query, self.key, self.value)
+        return linear(rows, paddle.concat([part.weight for part in parts], 1), paddle.concat([p.bias for p in parts]))
 
-    def _fused(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
-        queries = None if stream.slots is None else own.together
-        biases = (stream.bias, stream.self_bias)
-        given = operations.Attending(context.together, queries, *biases, stream.starts, stream.slots)
+    def _by_head(self, projected: paddle.Tensor) -> list[paddle.Tensor]:
+        """Return queries, keys and values, [B, A, length, D] each, and the queries scaled."""
+        # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
+        query, key, value = paddle.unbind(
+            projected.reshape([0, 0, 3, self.heads, self.size]).transpose([2, 0, 3, 1, 4])
+        )
+        # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
+        return [query * self.scale, key, value]
+
+    def _joined(self, attended: paddle.Tensor) -> paddle.Tensor:
+        """Return the numbers of all heads, [B, A, length, D], together, [B, length, H]."""
+        return attended.transpose([0, 2, 1, 3]).reshape([0, 0, self.heads * self.size])
+
+    def _scores(self, query: paddle.Tensor, key: paddle.Tensor, bias: paddle.Tensor | None) -> paddle.Tensor:
+        assert bias is not None
+        return paddle.matmul(query, key, transpose_y=True) + for_product(bias)
+
+    def _fused(self, projected: paddle.Tensor, shared: Shared) -> paddle.Tensor:
+        assert shared.starts is not None
+        given = operations.Attending(projected, shared.bias, shared.self_bias, shared.starts, shared.slots)
         if self.training:
             return operations.attention_with_gradient(given, self.heads, self.dropout)
         return operations.attention(given, None, self.heads, 0.0)[0]

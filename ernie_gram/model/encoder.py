@@ -7,8 +7,7 @@ A heads, M slots. For rows without padding (PackedRows) read B as 1, and L as th
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 import paddle
 from paddle import nn
@@ -16,7 +15,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import MarkedLayer, float32, fuses_attention
-from ernie_gram.model.attention import Attention, Stream, bias_rows, padding_bias, relative_bias
+from ernie_gram.model.attention import Attention, Shared, bias_rows, padding_bias, relative_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
     Embedding,
@@ -28,9 +27,6 @@ from ernie_gram.model.layers import (
     optional,
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
-
-# The rows of a stream, float32 [B, length, H].
-Rows: TypeAlias = tuple[paddle.Tensor, Stream]
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -64,6 +60,10 @@ class SlotRows:
         """Return the rows, float32 [B, L, E], of the slots' embeddings [B, L, E]."""
         return slots_BLE
 
+    def queries(self, rows_BKE: paddle.Tensor) -> paddle.Tensor:
+        """Return query rows, float32 [B, K, E], in the form of the others."""
+        return rows_BKE
+
     def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
         """Return the numbers of the rows, int64 [M], of slots b * L + l, none of them padding."""
         return slots_M
@@ -83,6 +83,9 @@ class PackedRows(SlotRows):
 
     def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
         return paddle.gather(slots_BLE.flatten(0, 1), self._real).unsqueeze(0)
+
+    def queries(self, rows_BKE: paddle.Tensor) -> paddle.Tensor:
+        return rows_BKE.flatten(0, 1).unsqueeze(0)
 
     def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
         return paddle.gather(paddle.cumsum(self._is_real.astype("int64")) - 1, slots_M)
@@ -110,14 +113,32 @@ class InputEmbeddings(nn.Layer):
         self.dropout, self.size = config.hidden_dropout_prob, config.embedding_size
         self.mapping = optional(Linear, declared.mapping)
 
-    def context(
+    def forward(
         self,
         input_ids_BL: paddle.Tensor,
         sentence_ids_BL: paddle.Tensor | None,
         replacement: Replacement | None,
+        queries: Queries | None,
         layout: SlotRows,
+    ) -> tuple[paddle.Tensor, tuple[paddle.Tensor, ...]]:
+        """Return the embeddings of the context and behind them those of query rows, [B, length, H], in a layout's form.
+
+        Also returned are the sizes of both along axis 1, scalars; () without query rows.
+        """
+        if self.sentence is not None and sentence_ids_BL is None:
+            sentence_ids_BL = paddle.zeros_like(input_ids_BL)
+        rows = layout.of(self._context(input_ids_BL, sentence_ids_BL, replacement))
+        sizes: tuple[paddle.Tensor, ...] = ()
+        if queries is not None:
+            parts = [rows, layout.queries(self._queries(queries, sentence_ids_BL))]
+            rows, sizes = paddle.concat(parts, 1), tuple(paddle.shape(part)[1] for part in parts)
+        rows = dropout(self.norm(rows), self.dropout, self.training)
+        return rows if self.mapping is None else float32(self.mapping(rows)), sizes
+
+    def _context(
+        self, input_ids_BL: paddle.Tensor, sentence_ids_BL: paddle.Tensor | None, replacement: Replacement | None
     ) -> paddle.Tensor:
-        """Return the embeddings of the context, float32 [B, L, H], in the rows of a layout."""
+        """Return the sums of the context's embeddings, float32 [B, L, E]."""
         embedded_BLE = self.word(input_ids_BL)
         if self.projection is not None:
             embedded_BLE = float32(self.projection(embedded_BLE))
@@ -127,27 +148,16 @@ class InputEmbeddings(nn.Layer):
             embedded_BLE = rows_NE.reshape([-1, length, self.size])
         position_LE = self.position(paddle.arange(length))
         embedded_BLE = embedded_BLE + for_each_sequence(position_LE, input_ids_BL, [length, self.size])
-        if self.sentence is not None:
-            if sentence_ids_BL is None:
-                sentence_ids_BL = paddle.zeros_like(input_ids_BL)
-            embedded_BLE = embedded_BLE + self.sentence(sentence_ids_BL)
-        return self._finish(layout.of(embedded_BLE))
+        return embedded_BLE if self.sentence is None else embedded_BLE + self.sentence(sentence_ids_BL)
 
-    def queries(self, queries: Queries, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
-        """Return the embeddings of query rows, [B, K, H]: [Mi], and position and sentence of the slot (section 3.3)."""
+    def _queries(self, queries: Queries, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
+        """Return those of query rows, [B, K, E]: [Mi], and position and sentence of the slot (section 3.3)."""
         assert self.query is not None
         embedded_BKE = self.query(queries.ranks) + self.position(queries.slots)
-        if self.sentence is not None:
-            if sentence_ids_BL is None:
-                sentence_ids_BK = paddle.zeros_like(queries.slots)
-            else:
-                sentence_ids_BK = paddle.take_along_axis(sentence_ids_BL, queries.slots, 1, broadcast=False)
-            embedded_BKE = embedded_BKE + self.sentence(sentence_ids_BK)
-        return self._finish(embedded_BKE)
-
-    def _finish(self, embedded: paddle.Tensor) -> paddle.Tensor:
-        embedded = dropout(self.norm(embedded), self.dropout, self.training)
-        return embedded if self.mapping is None else float32(self.mapping(embedded))
+        if self.sentence is None:
+            return embedded_BKE
+        sentence_ids_BK = paddle.take_along_axis(sentence_ids_BL, queries.slots, 1, broadcast=False)
+        return embedded_BKE + self.sentence(sentence_ids_BK)
 
 
 class EncoderLayer(nn.Layer):
@@ -162,28 +172,26 @@ class EncoderLayer(nn.Layer):
         self.act = config.hidden_act
         self.dropout = config.hidden_dropout_prob
 
-    def forward(self, streams: list[Rows], rows_M: paddle.Tensor | None = None) -> list[Rows]:
-        """Return every stream with new rows, float32 [B, length, H]. All streams attend to the first one, the context.
+    def forward(self, rows: paddle.Tensor, shared: Shared, wanted_M: paddle.Tensor | None = None) -> paddle.Tensor:
+        """Return new rows, float32 [B, length, H].
 
         Args:
-            rows_M: numbers of the only rows of the context that are returned, int64; [1, M, H].
+            wanted_M: numbers of the only rows of the context that are returned, int64; then [1, M + R, H].
         """
-        joined = self.attention.joined()
-        projected = [(rows, stream, self.attention.project(rows, joined)) for rows, stream in streams]
-        context = projected[0][2]
-        found: list[Rows] = []
-        for rows, stream, own in projected:
-            attended = self.attention(own, context, stream)
-            if rows_M is not None and not found:
-                rows, attended = (paddle.gather(x.flatten(0, 1), rows_M).unsqueeze(0) for x in (rows, attended))
-            found.append((self._feed_forward(rows, attended), stream))
-        return found
-
-    def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor) -> paddle.Tensor:
+        attended = self.attention(rows, shared)
+        if wanted_M is not None:
+            rows, attended = (_selected(x, shared, wanted_M) for x in (rows, attended))
         attended = self.attention.output(attended)
         rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
         return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
+
+
+def _selected(rows: paddle.Tensor, shared: Shared, wanted_M: paddle.Tensor) -> paddle.Tensor:
+    """Return some rows of the context, and all query rows, [1, M + R, H]."""
+    context, queries = shared.split(rows)
+    selected = paddle.gather(context.flatten(0, 1), wanted_M)
+    return (selected if queries is None else paddle.concat([selected, queries.flatten(0, 1)])).unsqueeze(0)
 
 
 class Encoder(nn.Layer):
@@ -219,33 +227,42 @@ class Encoder(nn.Layer):
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
                 layer computes nothing else after its attention.
         """
-        length = paddle.shape(input_ids_BL)[1]
-        layout = PackedRows(lengths_B, length) if fuses_attention() else SlotRows()
-        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, layout)
-        relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        if layout.starts is not None:
-            relative = None if relative_ALL is None else relative_ALL.unsqueeze(0)
-            streams = [(context_BLH, Stream(relative, starts=layout.starts))]
-        else:
-            padding_B11L = padding_bias(lengths_B, length)
-            streams = [(context_BLH, Stream(self._bias(input_ids_BL, length, padding_B11L, relative_ALL)))]
-        if queries is not None:
-            self_bias = None if self.relative is None else self.relative.weight[SELF]
-            if layout.starts is not None:
-                query = Stream(relative, self_bias, layout.starts, queries.slots)
-            elif relative_ALL is None or self_bias is None:
-                query = Stream(padding_B11L, paddle.zeros([1], "float32"))
-            else:
-                query_bias = padding_B11L + bias_rows(relative_ALL, queries.slots)
-                query = Stream(query_bias, self_bias.reshape([1, -1, 1, 1]))
-            streams.append((self.embeddings.queries(queries, sentence_ids_BL), query))
-        rows_M = None if wanted_M is None else layout.numbers(wanted_M)
+        layout = PackedRows(lengths_B, paddle.shape(input_ids_BL)[1]) if fuses_attention() else SlotRows()
+        rows, sizes = self.embeddings(input_ids_BL, sentence_ids_BL, replacement, queries, layout)
+        shared = self._shared(input_ids_BL, lengths_B, None if queries is None else queries.slots, sizes, layout.starts)
+        numbers_M = None if wanted_M is None else layout.numbers(wanted_M)
         for layer in self.layers:
             with MarkedLayer() if self.training else nullcontext():
-                streams = layer(streams, rows_M if layer is self.layers[-1] else None)
-        (context_BLH, _), *others = streams
-        context_NH = layout.slots(context_BLH) if wanted_M is None else context_BLH.flatten(0, 1)
-        return context_NH, others[0][0].flatten(0, 1) if others else None
+                rows = layer(rows, shared, numbers_M if layer is self.layers[-1] else None)
+        if wanted_M is not None and queries is not None:
+            sizes = tuple(paddle.shape(x.flatten())[0] for x in (wanted_M, queries.slots))
+        context, query_rows = replace(shared, sizes=sizes).split(rows)
+        context_NH = layout.slots(context) if wanted_M is None else context.flatten(0, 1)
+        return context_NH, None if query_rows is None else query_rows.flatten(0, 1)
+
+    def _shared(
+        self,
+        input_ids_BL: paddle.Tensor,
+        lengths_B: paddle.Tensor,
+        slots_BK: paddle.Tensor | None,
+        sizes: tuple[paddle.Tensor, ...],
+        starts: paddle.Tensor | None,
+    ) -> Shared:
+        """Return what all layers read besides the rows."""
+        length = paddle.shape(input_ids_BL)[1]
+        relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
+        self_bias = None if self.relative is None or slots_BK is None else self.relative.weight[SELF]
+        if starts is not None:
+            relative = None if relative_ALL is None else relative_ALL.unsqueeze(0)
+            return Shared(relative, None, self_bias, starts, slots_BK, sizes)
+        padding_B11L = padding_bias(lengths_B, length)
+        bias, query_bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL), padding_B11L
+        if self_bias is None:
+            self_bias = paddle.zeros([1], "float32")
+        elif relative_ALL is not None and slots_BK is not None:
+            query_bias = padding_B11L + bias_rows(relative_ALL, slots_BK)
+            self_bias = self_bias.reshape([1, -1, 1, 1])
+        return Shared(bias, query_bias, self_bias, None, slots_BK, sizes)
 
     def _bias(
         self,

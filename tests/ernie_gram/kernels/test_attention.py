@@ -16,6 +16,8 @@ from tests.ernie_gram.kernels.test_compiled import numbers, random, softmax, wit
 pytestmark = pytest.mark.skipif(not blas.is_available(), reason="no MKL in this Paddle")
 KEY, NO_KEY = np.array([3, -4], np.int32), np.empty(0, np.int32)
 RATE = 0.25
+# What gradients of the context and of the bias hold before those of query rows are added.
+BEFORE = 0.5
 # Sequences, slots, heads, and size of a head.
 Shape = tuple[int, int, int, int]
 SHAPES = [(1, 1, 1, 4), (3, 7, 2, 8), (2, 128, 3, 16), (3, 261, 2, 8)]
@@ -49,9 +51,15 @@ class Case:
         return [out, log_sums]
 
     def backward(self, out: np.ndarray, log_sums: np.ndarray) -> list[np.ndarray]:
-        """Return the gradients of the context, of the rows that attend, of the bias and of query rows' own."""
+        """Return the gradients of the context, of the rows that attend, of the bias and of query rows' own.
+
+        Those of query rows are added to what is there.
+        """
         found = [np.full_like(each, np.nan) for each in (self.context, self.own, self.bias, self.self_bias)]
-        if not self.queries:
+        if self.queries:
+            found[0].fill(BEFORE)
+            found[2].fill(BEFORE)
+        else:
             found[1] = found[0]
         compiled.attention_backward(*self._inputs(), out, log_sums, self.out_gradient, *found)
         return found
@@ -76,7 +84,10 @@ class Case:
         context, own, of_out = (each.astype(np.float64) for each in (self.context, self.own, self.out_gradient))
         out, of_context, of_own = np.zeros(of_out.shape), np.zeros(context.shape), np.zeros(own.shape)
         of_bias, of_self = np.zeros(self.bias.shape), np.zeros(self.self_bias.shape)
-        if not self.queries:
+        if self.queries:
+            of_context += BEFORE
+            of_bias += BEFORE
+        else:
             of_own = of_context
         for (row, keys, slot), head in product(self._rows(), range(context.shape[2])):
             key, value = context[keys, 1, head], context[keys, 2, head]

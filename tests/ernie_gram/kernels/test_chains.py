@@ -29,7 +29,7 @@ def network(x: paddle.Tensor, lengths: paddle.Tensor, layers: int) -> list[paddl
         (biased,) = operations.add_bias(x, vector(), in_place=False)
         (tripled,) = operations.add_bias(biased.tile([1, 1, 3]), vector(3 * WIDTH), in_place=False)
         (tripled,) = operations.add_bias(tripled, vector(3 * WIDTH), in_place=True)
-        given = operations.Attending(tripled, None, None, None, starts, None)
+        given = operations.Attending(tripled, None, None, starts, None)
         attended, _ = operations.attention(given, None, 2, 0.0)
         rows = attended.reshape([0, -1, WIDTH])
         # Of Paddle: it ends a chain.

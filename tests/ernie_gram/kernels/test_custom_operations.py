@@ -23,7 +23,7 @@ def gradients(trains_bias: bool) -> list[np.ndarray]:
         projected, bias = (paddle.static.data(name, list(value.shape)) for name, value in feed.items())
         projected.stop_gradient, bias.stop_gradient = False, not trains_bias
         starts = paddle.assign(np.array([0, 2, 5], np.int64))
-        given = operations.Attending(projected, None, bias, None, starts, None)
+        given = operations.Attending(projected, bias, None, starts, None)
         out = operations.attention_with_gradient(given, 2, 0.0)
         wanted = [projected, bias] if trains_bias else [projected]
         return executor.run(main, feed=feed, fetch_list=paddle.static.gradients([(out * out).sum()], wanted))
@@ -42,22 +42,22 @@ def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_p
     [
         ([0, 2, 5], [0, 1, 3, 0], "not in any"),
         ([0, 2, 5], [0, -1, 2, 0], "not in"),
-        ([0, 2, 5], [0], "has a slot"),
+        ([0, 2, 5], [0], "do not fill the rows"),
         ([0, 5, 5], [0, 1, 2, 0], "without a context"),
         ([0, 1, 2, 5], [0, 1, 2, 0], "as many query rows"),
     ],
 )
 def test_query_rows_in_slots_that_no_sequence_has(starts: list[int], slots: list[int], reason: str) -> None:
     """The compiled function would read elsewhere."""
-    rows, places = np.zeros((5, 24), np.float32), (np.array(starts), np.array(slots))
+    rows, places = np.zeros((9, 24), np.float32), (np.array(starts), np.array(slots))
     with pytest.raises(AssertionError, match=reason):
-        operations._attention_arguments([rows, rows[:4], None, None, *places, None], 2, 4, 0.0)
+        list(operations._attention_arguments([rows, None, None, *places, None], 2, 4, 0.0))
 
 
 def test_a_bias_of_fewer_slots_than_a_sequence_has() -> None:
     rows, bias = np.zeros((5, 24), np.float32), np.zeros((1, 2, 2, 2), np.float32)
     with pytest.raises(AssertionError, match="longer than the bias"):
-        operations._attention_arguments([rows, None, bias, None, np.array([0, 2, 5]), None, None], 2, 4, 0.0)
+        list(operations._attention_arguments([rows, bias, None, np.array([0, 2, 5]), None, None], 2, 4, 0.0))
 
 
 def test_an_operation_of_another_meaning_needs_another_name() -> None:
