@@ -141,13 +141,6 @@ def clone(operation: Operation, mapping: IrMapping) -> Operation:
     return operation.clone(mapping, paddle.pir.CloneOptions(False, True, True))
 
 
-def run_pass(program: paddle.static.Program, name: str) -> None:
-    """Let one of Paddle's passes rewrite a program (3.3.1), such as "onednn_placement_pass"."""
-    manager = paddle.base.libpaddle.pir.PassManager()
-    manager.add_pass(name, {})
-    manager.run(program)
-
-
 def write_program(program: paddle.static.Program, path: str) -> None:
     """Write a program to a JSON file (3.3.1)."""
     paddle.base.core.serialize_pir_program(program, path)
@@ -259,11 +252,6 @@ def _frames(f: Any = None, limit: int | None = None) -> traceback.StackSummary:
 def expected_place() -> Place:
     """Return the device that Paddle would use (3.3.1: without the last underscore, it is none in static mode)."""
     return paddle.base.framework._current_expected_place_()
-
-
-def has_onednn() -> bool:
-    """Return whether this Paddle was built with oneDNN (3.3.1)."""
-    return bool(paddle.base.core.is_compiled_with_onednn())
 
 
 def host_peak() -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
-from ernie_gram.distributed.processor import OneDnnKernels, onednn_kernels, processor_name, read_cpuinfo
+from ernie_gram.distributed.processor import no_bfloat16, processor_name, read_cpuinfo
 from reader.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _check_cpu(precision: str, precision_key: str) -> None:
             f"{precision_key}: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
             "bfloat16 or float32"
         )
-    if precision == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
+    if precision == "bfloat16" and (reason := no_bfloat16()):
         raise InputError(
             f"{precision_key}: bfloat16 is slower than float32 on this CPU, or not possible: {reason}; use float32"
         )
@@ -151,21 +151,12 @@ def on_cpu() -> bool:
     return bool(current_place().is_cpu_place())
 
 
-def cpu_kernels() -> OneDnnKernels:
-    """Return what oneDNN computes on this processor with the installed Paddle; imports Paddle."""
-    from ernie_gram.paddle_private import has_onednn
-
-    if has_onednn():
-        return onednn_kernels()
-    return OneDnnKernels((), "this Paddle has no oneDNN")
-
-
 def kernels_used(precision: str) -> list[str]:
     """Return a line about the processor, its kernels and the precision of products; none on a GPU."""
     if not on_cpu():
         return []
     processor = processor_name(read_cpuinfo())
-    return [f"kernels  compiled here, {cpu_kernels()}, else Paddle's ({processor}); matrix products in {precision}"]
+    return [f"kernels  compiled here, else Paddle's ({processor}); matrix products in {precision}"]
 
 
 def _why_no_gpu() -> str:

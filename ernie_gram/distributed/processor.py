@@ -1,4 +1,4 @@
-"""The processor of this machine: settings for Paddle's mathematical library, and operations for oneDNN."""
+"""The processor of this machine: settings for Paddle's mathematical library, and the precisions of products."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _MKL = "libmklml_intel.so"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
-# Set to 0 to use no kernel of oneDNN.
-ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
-# The variables that limit which instructions oneDNN uses: none of its kernels is faster then.
+# The variables that limit which instructions oneDNN uses: its products of bfloat16 factors are slower then.
 _ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-# Operations that are faster in oneDNN than in Paddle's own kernels, measured (tests/benchmarks/README.md).
-_ONEDNN_OPERATIONS = ("gelu", "gelu_grad")
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -64,34 +59,16 @@ def processor_name(cpuinfo: str) -> str:
     return _field("model name", cpuinfo) or "unknown processor"
 
 
-@dataclass(frozen=True)
-class OneDnnKernels:
-    """What oneDNN computes on a processor.
+def no_bfloat16(cpuinfo: str | None = None, environment: Mapping[str, str] = os.environ) -> str:
+    """Return why products of bfloat16 factors are slower than float32 on a processor, or not possible; else "".
 
-    Attributes:
-        operations: Paddle's names of the operations that are faster in oneDNN, such as "gelu"; none without AVX-512.
-        no_bfloat16: why products of bfloat16 factors are not possible, or would be slower; "" if they are faster.
+    Args:
+        cpuinfo: the text of /proc/cpuinfo; that of this machine for None.
     """
-
-    operations: tuple[str, ...]
-    no_bfloat16: str
-
-    def __str__(self) -> str:
-        return f"oneDNN's for {', '.join(self.operations)}" if self.operations else "none of oneDNN"
-
-
-def onednn_kernels(cpuinfo: str | None = None, environment: Mapping[str, str] = os.environ) -> OneDnnKernels:
-    """Return what oneDNN computes on a processor, given the text of /proc/cpuinfo; that of this machine for None."""
     cpuinfo = read_cpuinfo() if cpuinfo is None else cpuinfo
-    limits = [name for name in _ISA_LIMITS if environment.get(name)]
-    if environment.get(ONEDNN_SETTING) == "0" or limits:
-        return OneDnnKernels((), f"{', '.join(limits)} is set" if limits else f"{ONEDNN_SETTING} is 0")
+    if limits := [name for name in _ISA_LIMITS if environment.get(name)]:
+        return f"{', '.join(limits)} is set"
     flags = set(_field("flags", cpuinfo).split())
-    return OneDnnKernels(_ONEDNN_OPERATIONS if flags >= _SKYLAKE_AVX512 else (), _no_bfloat16(cpuinfo, flags))
-
-
-def _no_bfloat16(cpuinfo: str, flags: set[str]) -> str:
-    """Return why products of bfloat16 factors are slower than float32 on a processor, or ""."""
     if not flags & {"avx512_bf16", "amx_bf16"}:
         return f"{processor_name(cpuinfo)} has neither AVX512-BF16 nor AMX"
     if _field("vendor_id", cpuinfo) == "GenuineIntel" and "amx_bf16" not in flags:

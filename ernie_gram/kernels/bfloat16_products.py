@@ -1,7 +1,7 @@
-"""Products of rows by matrices that were rounded to bfloat16 and packed once, by oneDNN as Paddle brings it.
+"""Products of factors that were rounded to bfloat16, by oneDNN as Paddle brings it; sums are float32.
 
-Paddle's own operation packs the matrix in each product, which takes as long as the product of a few rows. Names and
-numbers are those of oneDNN's interface for C, version 3.
+A matrix that does not change is packed once: otherwise it is packed in each product, which takes as long as the product
+of a few rows. Names and numbers are those of oneDNN's interface for C, version 3.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -20,8 +20,8 @@ from ernie_gram.kernels.blas import memory_of_packed
 
 _CPU, _IN_ORDER = 1, 1
 _BFLOAT16, _FLOAT32 = 2, 3
-# The order of the numbers of a matrix: the best one for a product, or by rows.
-_BEST, _BY_ROWS = 1, 3
+# The order of the numbers of a matrix that is the best one for a product.
+_BEST = 1
 _WEIGHTS_OF = 131
 # What an operation reads and writes.
 _SOURCE, _TARGET, _WEIGHTS = 1, 17, 33
@@ -75,20 +75,22 @@ def _engine() -> _Object:
     return _made("engine", "engine_create", _CPU, ctypes.c_size_t(0))
 
 
-def _layout(shape: Sequence[int], dtype: int, order: int = _BY_ROWS) -> _Object:
-    sizes = (ctypes.c_int64 * len(shape))(*shape)
-    return _made("memory_desc", "memory_desc_create_with_tag", len(shape), sizes, dtype, order)
+def _layout(shape: tuple[int, int], dtype: int, by_columns: bool = False) -> _Object:
+    """Return the layout of a matrix whose numbers lie by rows or by columns."""
+    strides = (1, shape[0]) if by_columns else (shape[1], 1)
+    numbers = ((ctypes.c_int64 * 2)(*shape), dtype, (ctypes.c_int64 * 2)(*strides))
+    return _made("memory_desc", "memory_desc_create_with_strides", 2, *numbers)
 
 
-def _product_of(m: int, k: int, n: int, weights: ctypes.c_void_p) -> _Object:
-    layouts = _layout((m, k), _BFLOAT16), weights, None, _layout((m, n), _FLOAT32)
-    return _made("primitive_desc", "matmul_primitive_desc_create", _engine(), *layouts, None)
+def _product_of(x: _Object, weights: ctypes.c_void_p, out: _Object) -> _Object:
+    return _made("primitive_desc", "matmul_primitive_desc_create", _engine(), x, weights, None, out, None)
 
 
 @cache
 def _packed_layout(k: int, n: int) -> tuple[ctypes.c_void_p, _Object]:
     """Return the layout of a packed matrix, and what it is a part of."""
-    product = _product_of(_ROWS, k, n, _layout((k, n), _BFLOAT16, _BEST))
+    best = _made("memory_desc", "memory_desc_create_with_tag", 2, (ctypes.c_int64 * 2)(k, n), _BFLOAT16, _BEST)
+    product = _product_of(_layout((_ROWS, k), _BFLOAT16), best, _layout((_ROWS, n), _FLOAT32))
     return ctypes.c_void_p(_library().dnnl_primitive_desc_query_md(product, _WEIGHTS_OF, 0)), product
 
 
@@ -110,7 +112,7 @@ class _Operation:
         _checked("primitive_execute", self._operation, self._stream, len(arrays), self._arguments)
 
 
-def _rounding(shape: Sequence[int], target: ctypes.c_void_p) -> _Operation:
+def _rounding(shape: tuple[int, int], target: ctypes.c_void_p) -> _Operation:
     given = _layout(shape, _FLOAT32)
     layouts = (given, _engine(), target, _engine())
     description = _made("primitive_desc", "reorder_primitive_desc_create", *layouts, None)
@@ -125,20 +127,51 @@ def pack(matrix: np.ndarray) -> np.ndarray:
     return packed
 
 
+def round_numbers(numbers: np.ndarray, out: np.ndarray) -> None:
+    """Set bits of bfloat16, uint16 [n], to float32 numbers [n], rounded to nearest even."""
+    if numbers.size:
+        _kept_operation(_made_rounding, numbers.size)(numbers, out)
+
+
+def product(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    """Set out, float32 [m, n], to the product of x [m, k] and y [k, n], bits of bfloat16 by rows or by columns."""
+    if x.size and y.size:
+        orders = (not each.flags.c_contiguous for each in (x, y))
+        _kept_operation(_made_product, *x.shape, y.shape[1], *orders)(x, y, out)
+    else:
+        out.fill(0)
+
+
 def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:
     """Set out, float32 [m, n], to the product of rows [m, k], rounded, and a packed matrix [k, n]."""
-    (m, k), n = rows.shape, out.shape[1]
-    kept: dict[tuple[int, int, int], tuple[_Operation, _Operation]] = _kept.__dict__.setdefault("operations", {})
-    if (m, k, n) not in kept:
-        if len(kept) == _MOST:
-            kept.clear()
-        layout, _ = _packed_layout(k, n)
-        rounded = _layout((m, k), _BFLOAT16)
-        layouts = {_SOURCE: rounded, _WEIGHTS: layout, _TARGET: _layout((m, n), _FLOAT32)}
-        kept[m, k, n] = _rounding((m, k), rounded), _Operation(_product_of(m, k, n, layout), layouts)
     memory = _kept.__dict__.setdefault("rounded", np.empty(0, np.uint16))
     if memory.size < rows.size:
         memory = _kept.rounded = np.empty(rows.size, np.uint16)
-    rounding, product = kept[m, k, n]
-    rounding(rows, memory)
-    product(memory, packed, out)
+    round_numbers(rows.reshape(-1), memory)
+    _kept_operation(_made_packed_product, *rows.shape, out.shape[1])(memory, packed, out)
+
+
+def _kept_operation(make: Callable[..., _Operation], *numbers: int) -> _Operation:
+    """Return make(*numbers), which this thread may have made before."""
+    kept: dict[tuple[object, ...], _Operation] = _kept.__dict__.setdefault("operations", {})
+    key = (make, *numbers)
+    if key not in kept:
+        if len(kept) == _MOST:
+            kept.clear()
+        kept[key] = make(*numbers)
+    return kept[key]
+
+
+def _made_rounding(size: int) -> _Operation:
+    return _rounding((1, size), _layout((1, size), _BFLOAT16))
+
+
+def _made_product(m: int, k: int, n: int, x_by_columns: bool, y_by_columns: bool) -> _Operation:
+    x, y = _layout((m, k), _BFLOAT16, x_by_columns), _layout((k, n), _BFLOAT16, y_by_columns)
+    out = _layout((m, n), _FLOAT32)
+    return _Operation(_product_of(x, y, out), {_SOURCE: x, _WEIGHTS: y, _TARGET: out})
+
+
+def _made_packed_product(m: int, k: int, n: int) -> _Operation:
+    (packed, _), x, out = _packed_layout(k, n), _layout((m, k), _BFLOAT16), _layout((m, n), _FLOAT32)
+    return _Operation(_product_of(x, packed, out), {_SOURCE: x, _WEIGHTS: packed, _TARGET: out})

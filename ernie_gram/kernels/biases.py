@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.kernels.compiled import PART_ROWS, fma, product_of, row_parts, serial, sum_of
+from ernie_gram.kernels.compiled import PART_ROWS, exp, fma, product_of, row_parts, serial, sum_of
 from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
@@ -28,8 +28,8 @@ def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
 
 
 @serial
-def gelu(x: float) -> float:
-    """Return x (1 + erf(x / sqrt 2)) / 2 for float32 x, within 2e-7 * |x|."""
+def _error_function(x: float) -> float:
+    """Return erf(x / sqrt 2) for float32 x, within 4e-7."""
     z = x * float32(0.70710678)
     # erf(z) is 1 in float32 beyond 4; before it is a quotient of polynomials, those of Eigen.
     z = min(max(z, float32(-4)), float32(4))
@@ -44,8 +44,14 @@ def gelu(x: float) -> float:
     below = fma(below, square, float32(-1.68282697438203e-03))
     below = fma(below, square, float32(-7.37332916720468e-03))
     below = fma(below, square, float32(-1.42647390514189e-02))
+    return z * above / below
+
+
+@serial
+def gelu(x: float) -> float:
+    """Return x (1 + erf(x / sqrt 2)) / 2 for float32 x, within 2e-7 * |x|."""
     half = float32(0.5) * x
-    return fma(half, z * above / below, half)
+    return fma(half, _error_function(x), half)
 
 
 @parallel
@@ -54,6 +60,16 @@ def biased_gelu(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
     for row in numba.prange(rows.shape[0]):
         for j in range(bias.size):
             out[row, j] = gelu(rows[row, j] + bias[j])
+
+
+@parallel
+def biased_gelu_backward(rows: np.ndarray, bias: np.ndarray, gradient: np.ndarray, out: np.ndarray) -> None:
+    """Set out to the gradient of rows + bias, given that of gelu(rows + bias); float32 [rows, n] and [n]."""
+    for row in numba.prange(rows.shape[0]):
+        for j in range(bias.size):
+            x = rows[row, j] + bias[j]
+            density = exp(float32(-0.5) * x * x) * float32(0.3989422804)
+            out[row, j] = gradient[row, j] * fma(x, density, fma(float32(0.5), _error_function(x), float32(0.5)))
 
 
 @in_parts(row_parts, matrix, vector, matrix, vector, vector, numba.float32, matrix)

@@ -178,7 +178,8 @@ def array_of(tensor: Tensor) -> np.ndarray:
 
 @cache
 def _dtype(dtype: paddle.dtype) -> np.dtype[Any]:
-    return np.dtype(str(dtype).removeprefix("paddle."))
+    # NumPy has no bfloat16: its bits.
+    return np.dtype(str(dtype).removeprefix("paddle.").replace("bfloat16", "uint16"))
 
 
 def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:

@@ -269,6 +269,48 @@ def _with_bias(compute: Callable[..., None], rows: np.ndarray, bias: np.ndarray,
 _add_bias, _biased_gelu = partial(_with_bias, biases.add_bias), partial(_with_bias, biases.biased_gelu)
 
 
+def biased_gelu_backward(gradient: Value, rows: Value, bias: Value) -> list[Value]:
+    """Return the gradient of rows + bias, given that of gelu(rows + bias)."""
+    return add_operation("biased_gelu_backward", _biased_gelu_backward, (gradient, rows, bias), (Result(1),))
+
+
+def _biased_gelu_backward(gradient: np.ndarray, rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    rows, gradient, out = (_rows(each, bias.size) for each in (rows, gradient, out))
+    biases.biased_gelu_backward(rows, _flat(bias), gradient, out)
+
+
+def rounded(x: Value) -> Value:
+    """Return x rounded to bfloat16."""
+    return add_operation("rounded", _rounded, (x,), (Result(0, "bfloat16"),))[0]
+
+
+def _rounded(x: np.ndarray, out: np.ndarray) -> None:
+    bfloat16_products.round_numbers(_flat(x), _flat(out))
+
+
+def rounded_product(x: Value, matrix: Value, transposed: bool) -> Value:
+    """Return the float32 product of x [..., k] and a matrix [k, n], or [n, k] if it is transposed; both bfloat16."""
+    width = int(matrix.shape[0 if transposed else 1])
+    return add_operation("rounded_product", _rounded_product, (x, matrix), (Result(0, last=width),), width, transposed)[
+        0
+    ]
+
+
+def _rounded_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray, width: int, transposed: bool) -> None:
+    rows, second = _rows(x, x.shape[-1]), matrix.T if transposed else matrix
+    bfloat16_products.product(rows, second, _rows(out, width))
+
+
+def product_of_rows(x: Value, y: Value) -> Value:
+    """Return the float32 sum of x_i^T y_i over the rows of x [..., k] and y [..., n], [k, n]; both bfloat16."""
+    result = Result(0, axes=(-1, -1), last=int(y.shape[-1]))
+    return add_operation("product_of_rows", _product_of_rows, (x, y), (result,), int(y.shape[-1]))[0]
+
+
+def _product_of_rows(x: np.ndarray, y: np.ndarray, out: np.ndarray, width: int) -> None:
+    bfloat16_products.product(_rows(x, len(out)).T, _rows(y, width), out)
+
+
 def packed_product(x: Value, packed: Value, width: int, rounds: bool) -> Value:
     """Return the product of x [..., k] and a matrix [k, width] that was packed.
 

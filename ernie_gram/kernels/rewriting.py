@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import paddle
 
-from ernie_gram.distributed.device import cpu_kernels, on_cpu
+from ernie_gram.distributed.device import on_cpu
+from ernie_gram.distributed.processor import no_bfloat16
 from ernie_gram.graph import LAYER
-from ernie_gram.kernels import blas, operations
-from ernie_gram.kernels.onednn import use_onednn
+from ernie_gram.kernels import bfloat16_products, blas, operations
+from ernie_gram.kernels.rounding import round_factors
 from ernie_gram.paddle_private import Operation, Value, insert_at_end, insert_before
 from reader.errors import InputError
 
@@ -35,13 +36,16 @@ def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterabl
     check_precision(precision)
     kept = {value.id for value in fetched}
     use_compiled(program, kept)
-    use_onednn(program, cpu_kernels().operations, precision == "bfloat16", kept)
+    if precision == "bfloat16":
+        round_factors(program, kept)
 
 
 def check_precision(precision: str) -> None:
     """Raise InputError if this device is a CPU without products of the precision."""
-    if precision == "bfloat16" and on_cpu() and (reason := cpu_kernels().no_bfloat16):
-        raise InputError(f"no products in bfloat16 on this CPU: {reason}; use float32")
+    if precision == "bfloat16" and on_cpu():
+        reason = no_bfloat16() or ("" if bfloat16_products.is_available() else "this Paddle has no oneDNN")
+        if reason:
+            raise InputError(f"no products in bfloat16 on this CPU: {reason}; use float32")
 
 
 def can_fuse_attention() -> bool:
@@ -140,13 +144,18 @@ def _addition_gradient(operation: Operation, _: Collection[str]) -> None:
 
 
 def _gelu(operation: Operation, kept: Collection[str]) -> None:
-    """Replace the exact gelu of rows + bias, if only gelu reads the sum; in training its gradient reads it too."""
+    """Replace the exact gelu of rows + bias, and its gradient, if nothing else reads the sum."""
     x = operation.operand_source(0)
-    addition = x.get_defining_op()
-    if _adds_bias(addition) and _is_read_once(x, operation, kept) and not operation.attrs()["approximate"]:
-        rows, bias = addition.operands_source()
-        _replace(operation, operations.biased_gelu(rows, bias, _is_free(rows, kept)))
-        addition.erase()
+    addition, gradients = x.get_defining_op(), [each for each in x.all_used_ops() if each.name() == "pd_op.gelu_grad"]
+    is_read_here = x.id not in kept and len(x.all_used_ops()) == 1 + len(gradients)
+    if not _adds_bias(addition) or not is_read_here or operation.attrs()["approximate"]:
+        return
+    rows, bias = addition.operands_source()
+    _replace(operation, operations.biased_gelu(rows, bias, _is_free(rows, kept) and not gradients))
+    for gradient in gradients:
+        insert_before(gradient)
+        _replace(gradient, operations.biased_gelu_backward(gradient.operand_source(1), rows, bias))
+    addition.erase()
 
 
 def _layer_norm(operation: Operation, kept: Collection[str]) -> None:

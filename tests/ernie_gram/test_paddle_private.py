@@ -12,7 +12,6 @@ from unittest.mock import Mock, patch
 
 import numpy as np
 
-from ernie_gram.distributed.processor import onednn_kernels
 from tests.support.commands import python
 from tests.support.static_programs import fresh_program, fresh_scope
 
@@ -147,8 +146,6 @@ def test_operations_are_added_where_they_are_wanted() -> None:
         private.insert_at_end(block)
         paddle.cos(x)
         assert names_of(block.ops)[-5:] == ["sqrt", "sin", "abs", "exp", "cos"]
-        private.run_pass(program, "dead_code_elimination_pass")
-        assert block.ops == []
 
 
 def test_modes_are_nested_and_restored_and_each_has_a_device() -> None:
@@ -231,7 +228,6 @@ def test_constants_are_those_of_this_paddle() -> None:
 
     assert paddle.get_flags(list(private.RUN_IN_ORDER)).keys() == private.RUN_IN_ORDER.keys()
     assert f'"{private.SELECTED_GPUS}"' in inspect.getsource(collective)
-    assert private.has_onednn() or not onednn_kernels().operations
 
 
 PEAK = """

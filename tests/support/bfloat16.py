@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ernie_gram.distributed.processor import onednn_kernels
+from ernie_gram.distributed.processor import no_bfloat16
 
-needs_bfloat16 = pytest.mark.skipif(bool(onednn_kernels().no_bfloat16), reason=onednn_kernels().no_bfloat16)
+needs_bfloat16 = pytest.mark.skipif(bool(no_bfloat16()), reason=no_bfloat16())
 
 
 def skip_where_refused(precision: str) -> None:
     """Skip the test if it computes in bfloat16, and this CPU cannot, or would be slower."""
-    if precision == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
+    if precision == "bfloat16" and (reason := no_bfloat16()):
         pytest.skip(reason)
 
 

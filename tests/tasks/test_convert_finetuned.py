@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from ernie_gram.distributed.processor import OneDnnKernels
 from ernie_gram.formats.registry import read_model
 from ernie_gram.kernels import rewriting
 from ernie_gram.run.run_log import RunLog
@@ -88,7 +87,7 @@ def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     model, folder = made_run(tmp_path / "run", TASKS["rte"]), tmp_path / "program"
     assert call_in_scope(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
-    slow = patch.object(rewriting, "cpu_kernels", return_value=OneDnnKernels((), "no AMX"))
+    slow = patch.object(rewriting, "no_bfloat16", return_value="no AMX")
     with slow, pytest.raises(InputError, match="no AMX"):
         FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])
     assert_one_line_error(call_in_scope(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")

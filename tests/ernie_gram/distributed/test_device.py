@@ -8,7 +8,6 @@ import pytest
 
 from ernie_gram.distributed import device as our_device
 from ernie_gram.distributed.device import check_device, gpu_number, is_gpu_package, visible_gpus
-from ernie_gram.distributed.processor import OneDnnKernels
 from reader.errors import InputError
 from tests.support.commands import python
 from tests.support.pretended_gpu import pretend
@@ -45,7 +44,7 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_device("auto", "float16", 2) is True
     assert check_device("gpu", "float32", 1) is True
     # More processes than GPUs, and a precision that the GPUs lack: neither matters on the CPU.
-    monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels((), ""))
+    monkeypatch.setattr(our_device, "no_bfloat16", lambda: "")
     assert check_device("cpu", "bfloat16", 9) is False
     monkeypatch.setenv("FLAGS_selected_gpus", "1,0")
     assert gpu_number() == 1
@@ -56,7 +55,7 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a CPU that has no bfloat16, which says why."""
-    monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels(("gelu",), "X has no AMX"))
+    monkeypatch.setattr(our_device, "no_bfloat16", lambda: "X has no AMX")
     assert check_device("cpu", "float32") is False
     with pytest.raises(InputError, match=r"^--precision: .*X has no AMX"):
         check_device("cpu", "bfloat16", precision_key="--precision")

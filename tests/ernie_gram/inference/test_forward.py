@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from ernie_gram.api import Model
-from ernie_gram.distributed.processor import OneDnnKernels
 from ernie_gram.inference.texts import EncodedText
 from ernie_gram.kernels import rewriting
 from reader.errors import InputError
@@ -82,11 +81,10 @@ def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now
 
 def test_bfloat16_rounds_weights_once_and_is_refused_where_it_would_be_slower() -> None:
     model, texts = model_and_texts("bfloat16")
-    refuses, allows = OneDnnKernels((), "no AMX"), OneDnnKernels((), "")
-    with patch.object(rewriting, "cpu_kernels", return_value=refuses), pytest.raises(InputError, match="no AMX"):
+    with patch.object(rewriting, "no_bfloat16", return_value="no AMX"), pytest.raises(InputError, match="no AMX"):
         model.outputs(texts, ["hidden"])
     expected = model_and_texts()[0].outputs(texts, ["hidden"])["hidden"]
-    with patch.object(rewriting, "cpu_kernels", return_value=allows), patch("ernie_gram.kernels.folding.SMALL", 8):
+    with patch.object(rewriting, "no_bfloat16", return_value=""), patch("ernie_gram.kernels.folding.SMALL", 8):
         found = model.outputs(texts, ["hidden"])["hidden"]
     difference = np.abs(found - expected).max()
     assert 1e-4 < difference < 0.1

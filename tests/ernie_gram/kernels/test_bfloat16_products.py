@@ -7,18 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ernie_gram.distributed.processor import onednn_kernels
 from ernie_gram.kernels import bfloat16_products
-from ernie_gram.kernels.bfloat16_products import pack, packed_product
-from tests.support.bfloat16 import rounded
+from ernie_gram.kernels.bfloat16_products import pack, packed_product, product, round_numbers
+from tests.support.bfloat16 import needs_bfloat16, rounded
 
 import paddle  # noqa: F401  # isort: skip
 
-# Without AVX-512, oneDNN has no such products.
-pytestmark = pytest.mark.skipif(
-    not (bfloat16_products.is_available() and onednn_kernels().operations),
-    reason="no products of bfloat16 factors here",
-)
+pytestmark = needs_bfloat16
 COUNTS = (1, 2, 31, 32, 33, 255, 400)
 
 
@@ -31,6 +26,37 @@ def compare(seed: int) -> None:
             rows, out = random.standard_normal((count, k)).astype(np.float32), np.full((count, n), np.nan, np.float32)
             packed_product(rows, packed, out)
             exact = rounded(rows).astype(np.float64) @ rounded(matrix)
+            np.testing.assert_allclose(out, exact, atol=1e-4)
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    """Return a matrix in bfloat16, as its bits."""
+    out = np.empty(x.size, np.uint16)
+    round_numbers(x.reshape(-1), out)
+    return out.reshape(x.shape)
+
+
+def test_numbers_are_rounded_to_nearest_even() -> None:
+    random = np.random.default_rng(0)
+    x = random.integers(0, 2**32, 10_000, np.uint32).view(np.float32)
+    x = np.append(x[np.isfinite(x) & (np.abs(x) >= 2.0**-126)], [1 + 2**-8, 1 + 3 * 2**-8, np.inf, -np.inf]).astype(
+        np.float32
+    )
+    assert np.array_equal(bits(x), rounded(x).view(np.uint32) >> 16)
+    assert bits(np.array([np.nan], np.float32)) & 0x7FFF > 0x7F80
+    round_numbers(x[:0], np.empty(0, np.uint16))
+
+
+@pytest.mark.parametrize("sizes", [(33, 40, 64), (1, 300, 41), (0, 40, 64), (3, 0, 5)])
+def test_factors_may_be_transposed(sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    random = np.random.default_rng(0)
+    x, y = (random.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    exact = rounded(x).astype(np.float64) @ rounded(y)
+    for first in (bits(x), bits(np.ascontiguousarray(x.T)).T):
+        for second in (bits(y), bits(np.ascontiguousarray(y.T)).T):
+            out = np.full((m, n), np.nan, np.float32)
+            product(first, second, out)
             np.testing.assert_allclose(out, exact, atol=1e-4)
 
 

@@ -262,7 +262,7 @@ def test_sums_that_others_read_too_are_not_part_of_what_reads_them(reader: str) 
         return [each * 1.0 for each in found] + [inner, total] * (reader == "fetch")
 
     names = run_both(build)
-    assert ("pd_op.gelu" in names) == (reader != "no scale")
+    assert ("pd_op.gelu" in names) == (reader not in ("no scale", "gradient"))
     assert ("pd_op.layer_norm" in names) == (reader != "approximation")
 
 
@@ -283,9 +283,23 @@ def test_memory_of_the_feeds_is_not_overwritten() -> None:
     assert "py_op.compiled_add_bias_0_1" in names
 
 
-def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
+@pytest.mark.parametrize("reads_sum", [False, True])
+def test_the_gradient_of_gelu_reads_the_rows_and_the_bias_unless_their_sum_is_there(reads_sum: bool) -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        weight, bias = y[:1] * y[1:2].t(), y[2] * 1.0
+        total = linear(x, weight, bias)
+        loss = F.gelu(total).pow(2).sum() + (total.sum() if reads_sum else 0)
+        return [each * 1.0 for each in paddle.static.gradients([loss], [weight, bias])]
+
+    names = set(run_both(build))
+    assert ("py_op.compiled_biased_gelu_backward_0_1_2" in names) == (not reads_sum)
+    assert ({"pd_op.gelu", "pd_op.gelu_grad"} <= names) == reads_sum
+
+
+def test_layers_that_may_be_recomputed_keep_their_layer_norms() -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
         with MarkedLayer():
-            return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
+            total = x + linear(x, y[:1] * y[1:2].t(), y[2])
+            return [F.layer_norm(total, [40], y[3], y[4]) * 1.0]
 
-    assert "pd_op.gelu" in run_both(build)
+    assert "pd_op.layer_norm" in run_both(build)
