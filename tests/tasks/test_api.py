@@ -11,7 +11,7 @@ import paddle
 import pytest
 
 from ernie_gram import Model
-from ernie_gram.distributed.device import cpu_kernels
+from ernie_gram.distributed.processor import no_bfloat16
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError
 from tasks import api
@@ -103,7 +103,7 @@ def test_the_precision_can_be_chosen(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^precision: 'half': give float32 or bfloat16$"):
         FineTuned.load(run, precision="half")
     rounded = FineTuned.load(run, precision="bfloat16")
-    if cpu_kernels().no_bfloat16:
+    if no_bfloat16():
         with pytest.raises(InputError, match=r"; use float32$"):
             rounded.predict(rows)
     else:

@@ -96,7 +96,7 @@ def test_recompute_changes_no_bit_and_keeps_only_masks_and_attention(case: str) 
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
     assert set(kept_after_forward(rewritten)) <= KEPT
     assert drawn_masks(rewritten) == drawn_masks(without) > 0
-    assert {"pylayer 0", "gelu 0"} < set(kept_after_forward(without))
+    assert {"pylayer 0", "compiled_biased_gelu 0"} < set(kept_after_forward(without))
 
 
 @pytest.mark.parametrize(("recompute", "micro_batch"), [(False, None), (True, None), (True, 12)])
