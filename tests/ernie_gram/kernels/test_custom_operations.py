@@ -37,6 +37,34 @@ def test_attention_with_a_bias_that_is_trained_and_with_one_that_is_not_in_one_p
     np.testing.assert_array_equal(gradients(trains_bias=True)[1], of_bias)
 
 
+def test_gradients_with_dropout_and_query_rows_are_those_of_differences() -> None:
+    """Seven rows of two sequences, and behind them two query rows of each."""
+    random = np.random.default_rng(1)
+    feed = {name: random.standard_normal(shape) for name, shape in {"rows": (1, 11, 24), "bias": (1, 2, 4, 4)}.items()}
+    feed["self_bias"] = random.standard_normal(2)
+    feed = {name: value.astype(np.float32) for name, value in feed.items()}
+    ways = {name: random.standard_normal(value.shape).astype(np.float32) for name, value in feed.items()}
+    factors = random.standard_normal((1, 11, 8)).astype(np.float32)
+    with fresh_program() as (executor, main, _):
+        inputs = [paddle.static.data(name, list(value.shape)) for name, value in feed.items()]
+        for value in inputs:
+            value.stop_gradient = False
+        places = (paddle.assign(np.array(each, np.int64)) for each in ([0, 3, 7], [[1, 2], [0, 3]]))
+        out = operations.attention_with_gradient(operations.Attending(*inputs, *places), 2, 0.4)
+        total = (out * paddle.assign(factors)).sum()
+        found = [total, *paddle.static.gradients([total], inputs)]
+
+        def run(change: dict[str, np.ndarray]) -> list[np.ndarray]:
+            paddle.seed(3)  # the same masks
+            return executor.run(main, feed={name: feed[name] + change.get(name, 0) for name in feed}, fetch_list=found)
+
+        gradients = dict(zip(feed, run({})[1:], strict=True))
+        for name, way in ways.items():
+            step = 2e-3 * way
+            difference = (run({name: step})[0] - run({name: -step})[0]) / 4e-3
+            assert (gradients[name] * way).sum() == pytest.approx(difference, rel=1e-2, abs=1e-2), name
+
+
 @pytest.mark.parametrize(
     ("starts", "slots", "reason"),
     [
