@@ -23,7 +23,13 @@ from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
-from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS, check_exportable
+from ernie_gram.inference.description import (
+    ENCODER,
+    FILL_MASK,
+    KINDS,
+    TextSettings,
+    check_exportable,
+)
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, counted, first_line
@@ -54,7 +60,6 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
 
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
-    assert finetuned.model is not None
     head = finetuned.paddlenlp_head()
     inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
     is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
@@ -76,9 +81,7 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
     from ernie_gram.inference.export import export_program
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
-    model = finetuned.model
-    assert model is not None
-    description = finetuned.description
+    model, description = finetuned.model, finetuned.description
     if on_cpu():
         description = replace(description, precision="float32")  # a portable program computes in float32
     network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
@@ -90,18 +93,10 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
     own = (described_folder(finetuned.source) or folder) / TASK_FILE
     if own.is_file():
         further[TASK_FILE] = own.read_bytes()
-    export_program(
-        folder,
-        program,
-        model,
-        TASK_SCORES,
-        {SCORES: "UW"},
-        description.settings.input.max_seq_len,
-        description.segmenter,
-        world.place,
-        further=further,
-        network=network.described(),
-    )
+    vocabulary, most = model.vocabulary, description.settings.input.max_seq_len
+    text = TextSettings(most, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
+    model = replace(model, lexicon=None)
+    export_program(folder, program, model, TASK_SCORES, {SCORES: "UW"}, text, world.place, further)
 
 
 def without_layer(model: ModelRecord) -> ModelRecord:
@@ -156,8 +151,6 @@ def convert(arguments: argparse.Namespace) -> None:
     source, target, form, outputs = arguments.source, arguments.target, arguments.to, arguments.outputs
     is_known = outputs is None or outputs in OUTPUTS.get(form, ())
     require(is_known, "--outputs", f"{outputs} cannot be chosen for {form}; leave it out")
-    reason = f"{source} is an exported program; give the model that it was made from"
-    require(not (source / DESCRIPTION).is_file(), "SRC", reason)
     if form == ONNX:
         check_onnx()
     model = read_model(source)
@@ -179,7 +172,7 @@ def convert(arguments: argparse.Namespace) -> None:
     if form in (INFERENCE, ONNX):
         check_exportable(model, outputs)
         # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-        from ernie_gram.inference.exported_program import export_model
+        from ernie_gram.inference.export import export_model
 
         write = partial(export_task, finetuned) if finetuned else partial(export_model, model, outputs)
         if form == ONNX:

@@ -78,7 +78,7 @@ def read(folder: Path) -> ModelRecord:
     config = model_config(settings, source)
     if config.vocab_size is None:
         raise InputError(f"{source}: vocab_size: missing, the number of rows of the token embedding")
-    pretraining = _pretraining(settings, source)
+    pretraining = checked_heads(settings.get(PRETRAINING), f"{source}: {PRETRAINING}")
     training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
     check_vocabulary(vocabulary, config.vocab_size, folder)
@@ -145,17 +145,17 @@ def read_own_parameters(
     return stored
 
 
-def _pretraining(settings: dict[str, Any], source: str) -> dict[str, Any] | None:
-    """Return the settings of the prediction heads, or None; their values are checked where they are used."""
-    found = settings.get(PRETRAINING)
+def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
+    """Return the settings of the prediction heads, or None; their values are checked where they are used.
+
+    Raises InputError, which names `source`, for anything but sections of settings.
+    """
     if found is None:
         return None
-    if not isinstance(found, dict) or not all(isinstance(section, dict) for section in found.values()):
-        raise InputError(f"{source}: {PRETRAINING}: expected sections of settings, or null without prediction heads")
-    unknown = [key for key in found if key not in PREDICTION_SECTIONS]
-    if unknown:
-        raise InputError(f"{source}: {PRETRAINING}: unknown section {unknown[0]!r}; there are {PREDICTION_SECTIONS}")
-    return found
+    sections = {key: found.get(key, {}) for key in PREDICTION_SECTIONS} if isinstance(found, dict) else {"": found}
+    if not all(isinstance(section, dict) for section in sections.values()):
+        raise InputError(f"{source}: expected sections of settings, or null without prediction heads")
+    return sections
 
 
 def _training(value: object, source: str) -> TrainingRecord | None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ernie_gram.api import Model
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.inference.description import load_description
-from ernie_gram.inference.exported_program import exported_forward
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
@@ -67,10 +67,9 @@ def run_with_executor(
 def run_exported(
     folder: Path, batch: dict[str, np.ndarray], names: Sequence[str] = (), seed: int | None = None
 ) -> dict[str, np.ndarray]:
-    """Return outputs of an exported program, by default all, on the CPU."""
-    description = load_description(folder)
-    forward = exported_forward(folder, description, paddle.CPUPlace())
-    return forward.run(batch, names or description.fetch_names, seed)
+    """Return outputs of an exported program, by default all."""
+    fetches = [each["name"] for each in load_description(folder)["fetches"]]
+    return Model.load(folder).prepare().run(batch, names or fetches, seed)
 
 
 def random_sentence(random: np.random.Generator, words: int, masks: int = 0) -> str:

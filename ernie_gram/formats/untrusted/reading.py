@@ -10,9 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, is_safetensors, read_safetensors
-from ernie_gram.formats.untrusted.paddle_files import is_paddle_variable, read_paddle_variable, read_pdparams
+from ernie_gram.formats.untrusted.paddle_files import (
+    is_paddle_variable,
+    program_names,
+    read_paddle_variable,
+    read_paddle_variables,
+    read_pdparams,
+)
 from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
 from reader.errors import InputError
+from reader.system.untrusted_text import read_json
 
 LFS_POINTER = b"version https://git-lfs"
 # What the readers raise for damaged files, those of `zipfile` included. InputError is no ValueError.
@@ -35,6 +42,16 @@ def read_arrays(path: Path) -> StoredArrays:
     else:
         found, size = _read_file(path, _mapped(path)), path.stat().st_size
     return checked_arrays(path, found, size)
+
+
+def read_program(program: Path, parameters: Path) -> StoredArrays:
+    """Return the parameters of a program of Paddle, which are in two files; raises InputError as `read_arrays`."""
+    content, data = read_json(program), _mapped(parameters)
+    try:
+        found = read_paddle_variables(program_names(content), memoryview(data))
+    except DAMAGED as error:
+        raise InputError(f"{parameters}: {error}") from error
+    return checked_arrays(parameters, found, len(data))
 
 
 def _mapped(path: Path) -> mmap.mmap:

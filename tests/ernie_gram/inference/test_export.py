@@ -14,9 +14,9 @@ import pytest
 from ernie_gram.api import Model
 from ernie_gram.distributed.world import start_world
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.inference.description import load_description
-from ernie_gram.inference.export import build_encoder
-from ernie_gram.inference.exported_program import export_model
+from ernie_gram.inference.description import load_description, read_exported
+from ernie_gram.inference.export import export_model
+from ernie_gram.inference.forward import build_encoder
 from ernie_gram.inference.texts import EncodedText, TextEncoder
 from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.pretraining.config import PretrainConfig
@@ -131,7 +131,7 @@ def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_includ
     assert isinstance(config, PretrainConfig)
     folder = exported(model, "fill_mask", tmp_path / "model")
     sizes = CorpusSizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
-    assert load_description(folder).task == {"has_generator": rung == "both", "has_ngrams": rung != "contiguous"}
+    assert (folder / "lexicon.tsv").is_file() == (rung != "contiguous")
     seen = []
     with fresh_scope():
         program = build_prediction(config, sizes)
@@ -206,7 +206,9 @@ TEXT = {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "
 @pytest.mark.parametrize(
     "change",
     [
-        *({"format_version": 2}, {"more": None}, {"feeds": [{"name": "input_ids"}]}, {"task": []}, {"network": {}}),
+        *({"format_version": 2}, {"text": []}, {"network": []}, {"network": {}}),
+        {"network": {"model": {"hidden_size": []}}},
+        {"network": {"model": {}, "pretraining": [1]}},
         {"text": {**TEXT, "max_tokens": "9"}},
         {"text": {key: value for key, value in TEXT.items() if key != "vocabulary"}},
         {"text": {**TEXT, "vocabulary": "../vocab.txt"}},
@@ -217,11 +219,11 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any])
     path = folder / "inference.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"text": TEXT}))
     rewrite_checksums(folder)
-    assert load_description(folder).text.max_tokens == 9
+    assert read_exported(folder)[1].max_tokens == 9
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     rewrite_checksums(folder)
     with pytest.raises(InputError, match=str(path)):
-        load_description(folder)
+        read_exported(folder)
 
 
 def rewrite_checksums(folder: Path) -> None:
