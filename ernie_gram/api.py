@@ -28,9 +28,20 @@ from ernie_gram.inference.description import (
     TextSettings,
     read_exported,
 )
-from ernie_gram.inference.texts import VECTORS, EncodedText, Text, TextAttention, TextEncoder, padded, parts_of
+from ernie_gram.inference.texts import (
+    DRAWS,
+    LINES_PER_BATCH,
+    VECTORS,
+    EncodedText,
+    Guess,
+    Text,
+    TextAttention,
+    TextEncoder,
+    guesses_by_row,
+    padded,
+    parts_of,
+)
 from ernie_gram.inference.texts import Vectors as Vectors
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import max_tokens, prediction_config
 from ernie_gram.run.checkpoint import Arrays
 from reader.batches import fields

@@ -18,7 +18,7 @@ from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
 from ernie_gram.inference.requests import Answers, read_lines, single_request
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
+from ernie_gram.inference.texts import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
 from reader.tokenization.vocabulary import MASK

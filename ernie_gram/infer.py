@@ -24,8 +24,7 @@ from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS
 from ernie_gram.inference.requests import Answers, json_request, pair_request, read_lines
-from ernie_gram.inference.texts import VECTORS
-from ernie_gram.inference.units import LINES_PER_BATCH
+from ernie_gram.inference.texts import LINES_PER_BATCH, VECTORS
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
 from reader.system.atomic_files import atomic_file

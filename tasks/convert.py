@@ -28,7 +28,6 @@ from ernie_gram.inference.description import (
     FILL_MASK,
     KINDS,
     TextSettings,
-    check_exportable,
 )
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.batches.fields import SENTENCE_IDS
@@ -170,7 +169,8 @@ def convert(arguments: argparse.Namespace) -> None:
         print(f"note     the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     lost = []
     if form in (INFERENCE, ONNX):
-        check_exportable(model, outputs)
+        has_outputs = outputs != FILL_MASK or model.pretraining is not None
+        require(has_outputs, str(model.source), f"has no prediction heads; use --outputs {ENCODER}")
         # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
         from ernie_gram.inference.export import export_model
 

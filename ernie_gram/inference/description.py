@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.ours import checked_heads
 from ernie_gram.formats.parameters import check_numbers, check_shapes, encoder_shapes, model_config
 from ernie_gram.formats.untrusted.reading import read_program
 from ernie_gram.formats.vocabularies import check_vocabulary
-from ernie_gram.run.checkpoint import CHECKSUMS, verify
+from ernie_gram.run.checkpoint import verify
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
@@ -55,31 +54,20 @@ class TextSettings:
     segmenter: str
 
 
-def load_description(folder: Path) -> dict[str, Any]:
-    """Verify the folder of an exported model, and return its description: the values of `export.export_program`.
+def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:
+    """Verify the folder of an exported model, and return the model, with the parameters that its outputs need.
 
-    Raises InputError if a file is missing or altered, and for a description of another format version.
+    Raises InputError if a file is missing or altered, for a description of another format version, and for invalid
+    settings and parameters that do not fit them.
     """
-    path = folder / DESCRIPTION
-    if not path.is_file() and not (folder / CHECKSUMS).is_file():
-        reason = "not an exported model" if folder.is_dir() else "no such folder"
-        raise InputError(f"{folder}: {reason}; write one with `ernie-gram convert --to inference`")
     try:
         verify(folder, (DESCRIPTION, PROGRAM, PARAMETERS), "exported model", listed=True)
     except InputError as error:
         raise InputError(f"{error}; export it again") from error
+    path = folder / DESCRIPTION
     tree = read_json(path)
     if (version := tree.get("format_version")) != FORMAT_VERSION:
         raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
-    return tree
-
-
-def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:
-    """Return the model in the folder of an exported model, with the parameters that its outputs need.
-
-    Raises InputError as `load_description`, and for invalid settings and parameters that do not fit them.
-    """
-    path, tree = folder / DESCRIPTION, load_description(folder)
     text, network = record_of(TextSettings, tree.get("text"), f"{path}: text"), tree.get("network")
     if text.vocabulary not in FILE_NAMES:
         raise InputError(f"{path}: text.vocabulary is {text.vocabulary!r}, not one of {', '.join(FILE_NAMES)}")
@@ -98,9 +86,3 @@ def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:
     lexicon = Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None
     heads = heads if tree.get("outputs") == FILL_MASK else None
     return ModelRecord(folder, NAME, config, stored.arrays, vocabulary, lexicon, heads, stored.notes), text
-
-
-def check_exportable(model: ModelRecord, outputs: str) -> None:
-    """Raise InputError if a model lacks the heads that these outputs need."""
-    if outputs == FILL_MASK and model.pretraining is None:
-        raise InputError(f"{model.source}: has no prediction heads; use --outputs {ENCODER}")

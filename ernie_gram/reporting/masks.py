@@ -11,7 +11,7 @@ import numpy as np
 
 from ernie_gram.api import Model
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.units import best_units
+from ernie_gram.inference.texts import best_units
 from ernie_gram.reporting.runs import ReportedRun, explicit_first, read_object
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError

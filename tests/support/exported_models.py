@@ -13,12 +13,13 @@ import numpy as np
 from ernie_gram.api import Model
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes
-from ernie_gram.inference.description import load_description
+from ernie_gram.inference.description import DESCRIPTION
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
+from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of
@@ -68,7 +69,7 @@ def run_exported(
     folder: Path, batch: dict[str, np.ndarray], names: Sequence[str] = (), seed: int | None = None
 ) -> dict[str, np.ndarray]:
     """Return outputs of an exported program, by default all."""
-    fetches = [each["name"] for each in load_description(folder)["fetches"]]
+    fetches = [each["name"] for each in read_json(folder / DESCRIPTION)["fetches"]]
     return Model.load(folder).prepare().run(batch, names or fetches, seed)
 
 

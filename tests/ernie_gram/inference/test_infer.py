@@ -17,8 +17,7 @@ from ernie_gram.api import Model
 from ernie_gram.fill_mask import main as fill_main
 from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
-from ernie_gram.inference.texts import TextEncoder
-from ernie_gram.inference.units import LINES_PER_BATCH
+from ernie_gram.inference.texts import LINES_PER_BATCH, TextEncoder
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from ernie_gram.inference import onnx_folder
-from ernie_gram.inference.description import load_description
 from ernie_gram.inference.onnx_folder import export_onnx
 from reader.errors import InputError
 from tests.ernie_gram.inference.test_export import exported
@@ -50,7 +49,7 @@ def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
     assert {path.name for path in folder.iterdir()} >= {"model.onnx", "onnx.json", "vocab.txt", "checksums.json"}
     assert (folder / "lexicon.tsv").is_file() == (outputs == "fill_mask")
     assert_every_file_is_own(folder, "exported model")
-    description = load_description(program)
+    description = json.loads((program / "inference.json").read_text())
     described = {each["name"]: list(each["shape"]) for each in description["feeds"]}
     inputs = {each.name: each.shape for each in onnxruntime.InferenceSession(folder / "model.onnx").get_inputs()}
     assert inputs == described  # every axis is free
