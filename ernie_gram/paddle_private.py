@@ -9,15 +9,11 @@ This module loads Paddle; modules that are used before it is loaded import this 
 
 from __future__ import annotations
 
-import sys
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
-from itertools import islice
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import paddle
@@ -199,61 +195,6 @@ def prepared_run(
         return found
 
     return run_prepared
-
-
-@contextmanager
-def operations_listed_once() -> Iterator[None]:
-    """Let a block that has grown at its end list its new operations only.
-
-    `paddle.static.gradients` (3.3.1) lists all operations three times for each that it differentiates, which takes half
-    of the time in which gradients are built.
-    """
-    listed: dict[Block, tuple[list[Operation], int]] = {}  # and the number of operations within those of the list
-    list_all: Callable[[Block], list[Operation]] = Block.ops.fget
-
-    def list_new(block: Block) -> list[Operation]:
-        known, inner = listed.get(block, ([], 0))
-        found = _with_new(block, known)
-        if found is not known and len(found) + inner != block.num_ops():  # operations without results are not found
-            found = []
-        if not found:
-            found = list_all(block)
-            inner = block.num_ops() - len(found)
-        listed[block] = found, inner
-        return found.copy()
-
-    with patch.object(Block, "ops", property(list_new)):
-        yield
-
-
-def _with_new(block: Block, known: list[Operation]) -> list[Operation]:
-    """Return the known first operations of a block and those behind them; [] if none is known, or others are first."""
-    while known and known[-1] != block.back():
-        last = len(known) - 1
-        results = block.get_values_by_op_idx([*range(last, last + 10)])
-        first, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
-        known = [*known, *new] if new and first == known[-1] else []
-    return known
-
-
-@contextmanager
-def short_call_stacks() -> Iterator[None]:
-    """Let operations that are added to programs be recorded with the files and lines that add them, without their text.
-
-    For messages of errors, Paddle (3.3.1) asks `traceback` for the text of every line of the stack, twice for an
-    operation, which takes a quarter of the time in which a program is built.
-    """
-    with patch.object(traceback, "extract_stack", _frames):
-        yield
-
-
-def _frames(f: Any = None, limit: int | None = None) -> traceback.StackSummary:
-    frames = ((frame.f_code, line) for frame, line in traceback.walk_stack(f or sys._getframe(1)))
-    found = [
-        traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False, line="")
-        for code, line in islice(frames, limit)
-    ]
-    return traceback.StackSummary.from_list(found[::-1])
 
 
 def expected_place() -> Place:
