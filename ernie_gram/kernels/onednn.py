@@ -14,7 +14,6 @@ from functools import cache
 import paddle
 
 from ernie_gram.distributed.processor import ONEDNN_SETTING
-from ernie_gram.graph import CONSTANTS
 from ernie_gram.paddle_private import (
     Block,
     IrMapping,
@@ -29,6 +28,7 @@ from reader.errors import InputError
 
 _PASS, _FROM, _TO = "onednn_placement_pass", "pd_op.", "onednn_op."
 _MATMUL, _MATMUL_GRAD = "pd_op.matmul", "pd_op.matmul_grad"
+_CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 # Boolean attribute of the casts and products that `_round_factors` makes.
 _ROUNDED = "rounded_product"
 # A product with a dimension up to this size is memory-bound: rounding its factors takes longer than it saves.
@@ -170,7 +170,7 @@ def _copies(operations: list[Operation]) -> paddle.static.Program:
                 if not value.initialized() or mapping.has(value):
                     continue
                 source = value.get_defining_op()
-                if source.name() in CONSTANTS:
+                if source.name() in _CONSTANTS:
                     # An operation of oneDNN has them as attributes.
                     clone(source, mapping)
                 else:

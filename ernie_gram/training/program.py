@@ -14,7 +14,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import World, on_cpu
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
-from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
+from ernie_gram.graph import computing, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.rewriting import can_fuse_attention, use_kernels
 from ernie_gram.paddle_private import prepared_run
@@ -85,7 +85,6 @@ class OpenProgram:
             skip_gradients_of_additions(self.main, fetches.values())
         if not self.portable:
             use_kernels(self.main, self.precision, fetches.values())
-        share_constants(self.main)
         return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 
