@@ -116,7 +116,6 @@ class Forward:
         if self._folds:
             folded = fold_parameters(program.main, self._rounds)
             join_operations(program.main, {value.id for value in program.fetches.values()})
-        read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name
             if self._scope.find_var(name) is not None:
@@ -125,9 +124,6 @@ class Forward:
             made = computed(folded, name, self._parameters) if name in folded else self._parameters[name]
             # On a CPU, without a copy.
             variable.set(made, self._place, self._place.is_cpu_place())
-        for name in {each for sources, _ in folded.values() for each in sources} - read - folded.keys():
-            # All programs read what was computed from it. Its shape is kept, for checks.
-            self._parameters[name] = np.broadcast_to(np.float32(np.nan), self._parameters[name].shape)
 
 
 def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:
