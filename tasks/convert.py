@@ -29,8 +29,7 @@ from ernie_gram.inference.description import (
     KINDS,
     TextSettings,
 )
-from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
-from reader.batches.fields import SENTENCE_IDS
+from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
 from reader.errors import OneLineParser, counted, first_line
 from reader.system.output_files import claimed_new_folder
 from tasks.files.own_texts import plain_values
@@ -85,9 +84,6 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
         description = replace(description, precision="float32")  # a portable program computes in float32
     network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
     program = build_prediction(network, finetuned.description.precision, portable=True)
-    if not model.config.use_sentence_embedding:
-        # Paddle refuses feeds that no fetch depends on.
-        program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))
     further = {FILE_NAME: as_json(description).encode()}
     own = (described_folder(finetuned.source) or folder) / TASK_FILE
     if own.is_file():
@@ -150,8 +146,6 @@ def convert(arguments: argparse.Namespace) -> None:
     source, target, form, outputs = arguments.source, arguments.target, arguments.to, arguments.outputs
     is_known = outputs is None or outputs in OUTPUTS.get(form, ())
     require(is_known, "--outputs", f"{outputs} cannot be chosen for {form}; leave it out")
-    if form == ONNX:
-        check_onnx()
     model = read_model(source)
     has_layer = any(name.startswith(TASK_PREFIX) for name in model.parameters)
     outputs = outputs or (TASK_SCORES if has_layer and described_folder(source) else ENCODER)

@@ -15,6 +15,7 @@ import paddle
 from ernie_gram.distributed.world import World
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.ours import checked_heads
 from ernie_gram.formats.parameters import write_settings
 from ernie_gram.inference.description import (
     DESCRIPTION,
@@ -84,25 +85,25 @@ def export_program(
     """
     check_new_folder(folder)
     assert list(fetches) == list(program.fetches)
+    feeds = _placeholders(program)
     config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
     description = {
         "format_version": FORMAT_VERSION,
         "outputs": outputs,
         # One letter per dimension; the sizes B (sequences) and L (slots) may differ between calls.
-        "feeds": [{"name": each, "shape": FIELDS[each].shape, "dtype": FIELDS[each].dtype} for each in program.feeds],
+        "feeds": [{"name": each, "shape": FIELDS[each].shape, "dtype": FIELDS[each].dtype} for each in feeds],
         "fetches": [{"name": name, "shape": shape, "dtype": "float32"} for name, shape in fetches.items()],
         "text": asdict(text),
-        "network": {"model": asdict(config), "pretraining": model.pretraining},
+        "network": {"model": asdict(config), "pretraining": checked_heads(model.pretraining, str(model.source))},
         "paddle": paddle.__version__,
     }
     # A scope of its own: the parameters of another model in this process keep their values.
     with paddle.static.scope_guard(paddle.static.Scope()):
         set_parameters(program.main, model.parameters, str(model.source), place)
-        feeds = _placeholders(program.main)
         with atomic_folder(folder) as partial:
             paddle.static.save_inference_model(
                 str(partial / Path(PROGRAM).stem),
-                [feeds[name] for name in program.feeds],
+                list(feeds.values()),
                 list(program.fetches.values()),
                 paddle.static.Executor(place),
                 program=program.main,
@@ -117,7 +118,8 @@ def export_program(
             write_checksums(partial)
 
 
-def _placeholders(program: paddle.static.Program) -> dict[str, paddle.Tensor]:
-    """Return the placeholders of a program by name."""
-    operations = (op for op in program.global_block().ops if op.name() == "pd_op.data")
-    return {op.attrs()["name"]: op.result(0) for op in operations}
+def _placeholders(program: Program) -> dict[str, paddle.Tensor]:
+    """Return the placeholders of a program by name; Paddle refuses those that no fetch depends on."""
+    operations = (op for op in program.main.global_block().ops if op.name() == "pd_op.data")
+    found = {op.attrs()["name"]: op.result(0) for op in operations}
+    return {name: found[name] for name in program.feeds if not found[name].use_empty()}

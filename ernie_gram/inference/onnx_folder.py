@@ -73,21 +73,17 @@ print(session.run(None, {{each.name: feeds[each.name] for each in session.get_in
 ```"""
 
 
-def check_onnx() -> None:
-    """Raise InputError unless what converts is installed."""
-    missing = [name for name in ("paddle2onnx", "onnx") if find_spec(name) is None]
-    require(not missing, TO, f"onnx: needs {' and '.join(missing)}: pip install 'ernie-gram[onnx]'")
-
-
 def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
     """Write a model in ONNX atomically, or nothing.
 
     Args:
         write: writes the model as an exported program (see description.py) into a new folder.
 
-    Raises InputError as `write` and `check_onnx` do, if the folder exists, and if ONNX cannot hold the model.
+    Raises InputError as `write` does, if what converts is not installed, if the folder exists, and if ONNX cannot hold
+    the model.
     """
-    check_onnx()
+    missing = [name for name in ("paddle2onnx", "onnx") if find_spec(name) is None]
+    require(not missing, TO, f"onnx: needs {' and '.join(missing)}: pip install 'ernie-gram[onnx]'")
     check_new_folder(folder)
     with tempfile.TemporaryDirectory() as parent:
         program = Path(parent) / "program"

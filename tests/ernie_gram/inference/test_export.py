@@ -177,6 +177,8 @@ def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tm
         *("model.json", "model.pdiparams", "inference.json", "vocab.txt", "vocab.txt.json"),
         *("lexicon.tsv", "lexicon.tsv.json", "checksums.json"),
     }
+    # Paths of this machine do not belong in a folder that is passed on.
+    assert "paths" not in (whole / "inference.json").read_text()
     names = sorted(path.name for path in whole.iterdir())
     for name in names:
         for damage in ("removed", "truncated"):
@@ -219,6 +221,21 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any])
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     rewrite_checksums(folder)
     with pytest.raises(InputError, match=str(path)):
+        read_exported(folder)
+
+
+def test_parameters_and_tokens_that_do_not_fit_are_refused(folder: Path) -> None:
+    path = folder / "inference.json"
+    description = json.loads(path.read_text())
+    network = {"model": description["network"]["model"] | {"num_hidden_layers": 3}}
+    path.write_text(json.dumps(description | {"network": network}))
+    rewrite_checksums(folder)
+    with pytest.raises(InputError, match=r"model\.pdiparams: parameters encoder_layer_2.* missing"):
+        read_exported(folder)
+    path.write_text(json.dumps(description))
+    (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text() + "more\n")
+    rewrite_checksums(folder)
+    with pytest.raises(InputError, match=r"vocab\.txt: 41 tokens"):
         read_exported(folder)
 
 
