@@ -89,22 +89,15 @@ def _tensor(
 ) -> np.ndarray:
     """Return a view of a storage, `offset` and `strides` in elements, that does not reach beyond it."""
     sizes, steps = checked_sizes(shape), checked_sizes(strides)
-    if (
-        not isinstance(storage, np.ndarray)
-        or storage.ndim != 1
-        or type(offset) is not int
-        or offset < 0
-        or len(sizes) != len(steps)
-    ):
+    if not isinstance(storage, np.ndarray) or type(offset) is not int or offset < 0 or len(sizes) != len(steps):
         raise ValueError("a tensor without a storage or offset, or with more sizes than strides")
-    elements, count = storage, math.prod(sizes)
+    count, size = math.prod(sizes), storage.itemsize
     last = offset + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
-    if count > len(elements) or (count and last >= len(elements)):
-        raise ValueError(f"a tensor reaches beyond the {len(elements):,} elements of its storage, or repeats them")
+    if count > len(storage) or (count and last >= len(storage)):
+        raise ValueError(f"a tensor reaches beyond the {len(storage):,} elements of its storage, or repeats them")
     if not count:
-        return np.empty(sizes, elements.dtype)
-    size = elements.itemsize
-    return np.ndarray(sizes, elements.dtype, elements, offset * size, [step * size for step in steps])
+        return np.empty(sizes, storage.dtype)
+    return np.ndarray(sizes, storage.dtype, storage, offset * size, [step * size for step in steps])
 
 
 NAMES = {
