@@ -128,8 +128,6 @@ def read(folder: Path) -> ModelRecord:
     # Without vocab_size, it is the number of rows of the token embedding.
     defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
     settings = defaults | stored | FIXED[family]
-    if family == ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
-        raise InputError(f"{path}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either")
     if stored.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
