@@ -31,10 +31,10 @@ from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.formats.model_card import FILE_NAME, rendered
 from ernie_gram.formats.parameters import write_settings
 from ernie_gram.inference.description import (
     DESCRIPTION,
-    FILL_MASK,
     ONNX_DESCRIPTION,
     PARAMETERS,
     PROGRAM,
@@ -42,35 +42,18 @@ from ernie_gram.inference.description import (
 )
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.run.checkpoint import CHECKSUMS, write_checksums
-from reader.batches.fields import SLOTS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.system.processes import lines_of_module
 from reader.system.untrusted_text import read_json
-from reader.tokenization.vocabulary import MASK
-from reader.tokenization.wordpiece import WordPieceVocabulary
 
 TO, ONNX = "--to", "onnx"
-FILE, CARD = "model.onnx", "README.md"
+FILE = "model.onnx"
 # A file of protobuf is smaller than this.
 MAX_BYTES = 2**31
 # The first version of ONNX's operators that has LayerNormalization.
 OPSET = 17
-
-RUN = """```python
-import numpy as np, onnxruntime
-from tokenizers import BertWordPieceTokenizer
-
-texts = {texts}
-tokenizer = BertWordPieceTokenizer("vocab.txt", lowercase={lowercase})
-tokenizer.enable_padding()
-encoded = tokenizer.encode_batch(texts)
-ids, sentences, mask = (np.array([getattr(e, n) for e in encoded]) for n in ("ids", "type_ids", "attention_mask"))
-feeds = {{"input_ids": ids, "lengths": mask.sum(1), "sentence_ids": sentences, "slots": np.flatnonzero({slots})}}
-session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
-print(session.run(None, {{each.name: feeds[each.name] for each in session.get_inputs()}}))
-```"""
 
 
 def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
@@ -104,27 +87,8 @@ def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
                 if path.name not in (PROGRAM, PARAMETERS, DESCRIPTION, CHECKSUMS):
                     shutil.copyfile(path, partial / path.name)
             write_settings(partial / ONNX_DESCRIPTION, description | {"network": {}})
-            (partial / CARD).write_text(card(folder.name, description), encoding="utf-8")
+            (partial / FILE_NAME).write_text(rendered("onnx.md", name=folder.name, **description), "utf-8")
             write_checksums(partial)
-
-
-def card(name: str, description: dict[str, Any]) -> str:
-    """Return how a model is run with ONNX Runtime, in Markdown."""
-    pairs = [(verb, each) for verb, part in (("reads", "feeds"), ("computes", "fetches")) for each in description[part]]
-    lines = [f"- {verb} `{each['name']}`, {each['dtype']} {list(each['shape'])}" for verb, each in pairs]
-    fills, text = description["outputs"] == FILL_MASK, description["text"]
-    run = RUN.format(
-        texts=f'["a {MASK} text", "{MASK} of {MASK}"]' if fills else '["a text", "another one"]',
-        lowercase=text["lowercase"],
-        slots="ids == tokenizer.token_to_id('[MASK]')" if fills else "mask",
-    )
-    if text["vocabulary"] != WordPieceVocabulary.file_name:
-        splits = f"{text['vocabulary']} of SentencePiece, Han characters before it by {text['segmenter']}"
-        run = f"Texts are split by {splits}."
-    slots = f"`{SLOTS.name}` are the numbers b * L + l of the slots that are computed.\n\n"
-    head = f"# {name}\n\nA model in ONNX ({description['outputs']}). B texts have L tokens each, padding included.\n\n"
-    used = slots if any(each["name"] == SLOTS.name for each in description["feeds"]) else ""
-    return head + "\n".join(lines) + "\n\n" + used + run + "\n"
 
 
 def name_values(graph: Any, specs: list[dict[str, str]], values: Any) -> None:
