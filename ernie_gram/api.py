@@ -174,11 +174,6 @@ class Model:
             record = replace(record, head=head_arrays(head))
         return write_model(record, Path(folder), format, accept_loss)
 
-    def check_heads(self) -> None:
-        """Raise InputError if the model cannot fill masks."""
-        if not self.has_heads:
-            raise InputError(f"{self.folder}: has no prediction heads, which fill masks; choose another model")
-
     def prepare(self, *names: str) -> Forward:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""
         import_paddle()
@@ -308,7 +303,6 @@ class Model:
 
         With a generator, the samples for a text depend on the batch.
         """
-        self.check_heads()
         batch = self.texts.masked_batch(rows)
         return guesses_by_row(self.units, batch, self.probabilities(batch, draws), top, ngrams)
 

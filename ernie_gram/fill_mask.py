@@ -72,7 +72,6 @@ def main() -> None:
     model = Model.load(arguments.model, arguments.precision)
     for note in model.notes:
         print_note(f"{model.folder}: {note}")
-    model.check_heads()
     if arguments.ngrams and not model.has_ngrams:
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
     load_paddle()

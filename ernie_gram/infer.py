@@ -72,9 +72,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--truncate", action="store_true", help="cut off the end of texts that are too long")
     add_output_file(parser, "write arrays instead: vectors [N, H] and the lines' names [N]", metavar="FILE.npz")
     arguments = parser.parse_args()
-    for path in arguments.input:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file")
     if arguments.output is None and arguments.overwrite:
         raise InputError("--overwrite: is for --output; leave it out")
     if arguments.output is not None:

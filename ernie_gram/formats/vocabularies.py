@@ -82,8 +82,6 @@ def read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
     said = rules if is_general else settings
     lowercase = flag(said, LOWERCASE, not is_general, source)
     notes = [] if is_general or LOWERCASE in settings or rules.get(LOWERCASE) else [ASSUMED]
-    if notes and LOWERCASE in rules and "normalizers" in tokenizer["normalizer"]:
-        notes = [f"{ASSUMED} from version 5; version 4 keeps capitals, as the normalizer in {TOKENIZER} does"]
     kind = settings.get("word_tokenizer_type", "basic")
     if kind != "basic":
         raise InputError(f"{source}: word_tokenizer_type is {kind!r}; only BERT's own can be read")
