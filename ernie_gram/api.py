@@ -294,8 +294,6 @@ class Model:
         Raises InputError if the model has no heads, for a text without masks, and for one that is too long.
         """
         check_counts(top=top, draws=draws)
-        if ngrams and not self.has_ngrams:
-            raise InputError(f"ngrams: {self.folder} does not predict n-grams; leave it out")
         return self.fill([self.texts.encode_masked(text)], top, ngrams, draws)[0]
 
     def fill(self, rows: list[Int64s], top: int, ngrams: bool = False, draws: int = DRAWS) -> list[list[list[Guess]]]:
@@ -303,6 +301,7 @@ class Model:
 
         With a generator, the samples for a text depend on the batch.
         """
+        require(not ngrams or self.has_ngrams, "ngrams", f"{self.folder} does not predict n-grams; leave it out")
         batch = self.texts.masked_batch(rows)
         return guesses_by_row(self.units, batch, self.probabilities(batch, draws), top, ngrams)
 

@@ -20,7 +20,7 @@ from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
 from ernie_gram.inference.requests import Answers, read_lines, single_text
 from ernie_gram.inference.texts import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
+from reader.errors import OneLineParser, above_bars, first_line, print_note
 from reader.tokenization.vocabulary import MASK
 
 
@@ -72,8 +72,6 @@ def main() -> None:
     model = Model.load(arguments.model, arguments.precision)
     for note in model.notes:
         print_note(f"{model.folder}: {note}")
-    if arguments.ngrams and not model.has_ngrams:
-        raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
     load_paddle()
     use_device(check_device("auto", arguments.precision, precision_key="--precision"))
     model.prepare(PROBABILITIES)

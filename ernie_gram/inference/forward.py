@@ -94,17 +94,12 @@ class Forward:
         """
         program = self.prepare(names)
         with static_mode(self._scope):
-            self._follow_layer(program)
+            for name in program.parameters if self._is_layer else ():
+                share_memory(self._scope.var(name).get_tensor(), self._parameters[name])
             if seed is not None:
                 paddle.seed(seed)
             given = {name: np.ascontiguousarray(batch[name], FIELDS[name].dtype) for name in program.feeds}
             return program.run(self._executor, given)
-
-    def _follow_layer(self, program: Program) -> None:
-        for name in program.parameters:
-            value = self._parameters.get(name)
-            if isinstance(value, paddle.Tensor):
-                share_memory(self._scope.var(name).get_tensor(), value)
 
     def _set_parameters(self, program: Program) -> None:
         erase_unread_parameters(program.main)  # of heads that these outputs do not need
