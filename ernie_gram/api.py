@@ -27,6 +27,7 @@ from ernie_gram.inference.description import (
     PROBABILITIES,
     TextSettings,
     read_exported,
+    text_settings,
 )
 from ernie_gram.inference.texts import (
     DRAWS,
@@ -42,13 +43,11 @@ from ernie_gram.inference.texts import (
     parts_of,
 )
 from ernie_gram.inference.texts import Vectors as Vectors
-from ernie_gram.pretraining.config import max_tokens, prediction_config
-from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.pretraining.config import prediction_config
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, counted, located
-from reader.lexicon.lexicon_file import segmenter_of
+from reader.errors import InputError, located
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import listed
 
@@ -70,7 +69,6 @@ class Model:
         head: the float32 arrays of a head of your own that `save` was given, by name; None without one.
     """
 
-    head: Arrays | None = None
     _layer: ModelLayer | None = None
     _forward: Forward | None = None
 
@@ -84,18 +82,13 @@ class Model:
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
-        segmenter, most = (
-            (text.segmenter, text.max_tokens) if text else (segmenter_of(record.lexicon), max_tokens(record))
-        )
-        self.texts = TextEncoder(record.vocabulary, segmenter, most)
+        text = text or text_settings(record)
+        self.texts = TextEncoder(record.vocabulary, text.segmenter, text.max_tokens)
         self.tokenizer = self.texts.tokenizer
         self._record, self.head = record, record.head
 
     def __repr__(self) -> str:
-        config, lexicon = self._record.config, self._record.lexicon or ()
-        shape = f"{counted(config.num_hidden_layers, 'layer')} of {config.hidden_size}"
-        tokens, ngrams = counted(len(self.texts.vocabulary), "token"), counted(len(lexicon), "n-gram")
-        return f"<Model {self.folder}: {shape}, {tokens}, {ngrams}>"
+        return f"<Model {self.folder}: {self._record.summary}>"
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "float32") -> Model:

@@ -30,7 +30,7 @@ from ernie_gram.inference.description import (
     TextSettings,
 )
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
-from reader.errors import OneLineParser, counted, first_line
+from reader.errors import OneLineParser, first_line
 from reader.system.output_files import claimed_new_folder
 from tasks.files.own_texts import plain_values
 from tasks.kinds.sentences import SentenceKind
@@ -100,24 +100,6 @@ def without_layer(model: ModelRecord) -> ModelRecord:
     return replace(model, parameters=kept)
 
 
-def summary(model: ModelRecord) -> str:
-    """Return the size of a model in one line."""
-    config, parameters = model.config, model.parameters
-    numbers = sum(values.size for values in parameters.values())
-    parts = [
-        f"{counted(config.num_hidden_layers, 'layer')}, {config.hidden_size} wide, "
-        f"{counted(config.num_attention_heads, 'head')}",
-        f"{len(parameters)} parameters with {numbers:,} numbers",
-        f"{len(model.vocabulary):,} tokens",
-    ]
-    if model.lexicon is not None:
-        parts.append(counted(len(model.lexicon), "n-gram"))
-    parts.append("prediction heads" if model.pretraining is not None else "no prediction heads")
-    if any(name.startswith(TASK_PREFIX) for name in parameters):
-        parts.append("the output layer of a task")
-    return "; ".join(parts)
-
-
 def main() -> None:
     """Run the command line."""
     forms = (*WRITTEN_NAMES, INFERENCE, ONNX)
@@ -150,7 +132,7 @@ def convert(arguments: argparse.Namespace) -> None:
     has_layer = any(name.startswith(TASK_PREFIX) for name in model.parameters)
     outputs = outputs or (TASK_SCORES if has_layer and described_folder(source) else ENCODER)
     finetuned = load_finetuned(source, model) if outputs == TASK_SCORES and form in OUTPUTS else None
-    print(f"read     {model.source}: {model.format}; {summary(model)}")
+    print(f"read     {model.source}: {model.format}; {model.summary}")
     for note in finetuned.notes if finetuned else model.notes:
         print(f"note     {note}")
     if arguments.outputs == ENCODER:

@@ -201,16 +201,15 @@ def read_run(folder: Path) -> ModelRecord:
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
     """Return `path` if it is a checkpoint; for a run's folder, its best model, or else its newest valid checkpoint.
 
-    The second value has one line for each newer checkpoint that is damaged. Raises InputError if there is no
-    checkpoint, or if all are damaged; then it names the file and the damage.
+    The second value has one line for each newer checkpoint that is damaged. Raises InputError if all are damaged; it
+    names the file and the damage.
     """
     best = path / checkpoint.BEST
     if best.is_dir() or _is_checkpoint(path):
         return _verified(best if best.is_dir() else path), ()
     found, damage = checkpoint.newest_and_damage(path, checkpoint.MODEL_FILES)
     if found is None:
-        reason = f"{damage[0]}; {NO_VALID}" if damage else f"{path}: not a checkpoint, and has no step_N"
-        raise InputError(reason)
+        raise InputError(f"{damage[0]}; {NO_VALID}")
     return found, tuple(checkpoint.passed_over(error, found) for error in damage)
 
 

@@ -17,10 +17,11 @@ from ernie_gram.formats.ours import checked_heads
 from ernie_gram.formats.parameters import check_numbers, check_shapes, encoder_shapes, model_config
 from ernie_gram.formats.untrusted.reading import read_program
 from ernie_gram.formats.vocabularies import check_vocabulary
+from ernie_gram.pretraining.config import max_tokens
 from ernie_gram.run.checkpoint import verify
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.untrusted_text import read_json, record_of
 from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary
 
@@ -52,6 +53,12 @@ class TextSettings:
     vocabulary: str
     lowercase: bool
     segmenter: str
+
+
+def text_settings(model: ModelRecord) -> TextSettings:
+    """Return how text becomes token IDs for a model that was not exported."""
+    vocabulary = model.vocabulary
+    return TextSettings(max_tokens(model), vocabulary.file_name, vocabulary.lowercase, segmenter_of(model.lexicon))
 
 
 def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:

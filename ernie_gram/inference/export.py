@@ -25,16 +25,15 @@ from ernie_gram.inference.description import (
     PROBABILITIES,
     PROGRAM,
     TextSettings,
+    text_settings,
 )
 from ernie_gram.inference.forward import ENCODER_SHAPES, build_outputs
 from ernie_gram.paddle_private import Place
-from ernie_gram.pretraining.config import max_tokens
 from ernie_gram.run.checkpoint import write_checksums
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches.fields import FIELDS
 from reader.corpus.memmap import LEXICON
-from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.tokenization.vocabulary_file import save_vocabulary
@@ -53,8 +52,7 @@ def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -
     shapes = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES
     program = build_outputs(model, tuple(shapes), portable=True)
     fetches = {name: shapes[name] for name in program.fetches}
-    vocabulary = model.vocabulary
-    text = TextSettings(max_tokens(model), vocabulary.file_name, vocabulary.lowercase, segmenter_of(model.lexicon))
+    text = text_settings(model)
     if outputs != FILL_MASK or not is_explicit(model.pretraining or {}):
         model = replace(model, lexicon=None)
     export_program(folder, program, model, outputs, fetches, text, world.place)
