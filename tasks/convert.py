@@ -27,7 +27,7 @@ from ernie_gram.inference.description import (
     ENCODER,
     FILL_MASK,
     KINDS,
-    TextSettings,
+    text_settings,
 )
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
 from reader.errors import OneLineParser, first_line
@@ -88,9 +88,8 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
     own = (described_folder(finetuned.source) or folder) / TASK_FILE
     if own.is_file():
         further[TASK_FILE] = own.read_bytes()
-    vocabulary, most = model.vocabulary, description.settings.input.max_seq_len
-    text = TextSettings(most, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
-    model = replace(model, lexicon=None)
+    most = description.settings.input.max_seq_len
+    text = replace(text_settings(model), max_tokens=most, segmenter=description.segmenter)
     export_program(folder, program, model, TASK_SCORES, {SCORES: "UW"}, text, world.place, further)
 
 

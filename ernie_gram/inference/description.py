@@ -3,7 +3,7 @@
 model.json        Paddle's program; model.pdiparams: its parameters
 inference.json    what the program reads and computes, how text becomes token IDs (`TextSettings`), and the network
 vocab.txt         the vocabulary, or spm.model of sentencepiece
-lexicon.tsv       the n-grams among the classes, with lexicon.tsv.json; only if a head predicts n-grams
+lexicon.tsv       the n-grams, with lexicon.tsv.json; only if there are any, and units are predicted
 checksums.json    SHA-256 of the files above
 """
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import paddle
 
 from ernie_gram.distributed.world import World
-from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.ours import checked_heads
 from ernie_gram.formats.parameters import write_settings
@@ -52,10 +51,7 @@ def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -
     shapes = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES
     program = build_outputs(model, tuple(shapes), portable=True)
     fetches = {name: shapes[name] for name in program.fetches}
-    text = text_settings(model)
-    if outputs != FILL_MASK or not is_explicit(model.pretraining or {}):
-        model = replace(model, lexicon=None)
-    export_program(folder, program, model, outputs, fetches, text, world.place)
+    export_program(folder, program, model, outputs, fetches, text_settings(model), world.place)
 
 
 def export_program(
@@ -74,7 +70,7 @@ def export_program(
 
     Args:
         program: without dropout; built from batch fields.
-        model: has all parameters of the program; its lexicon, if there is one, has the n-grams among the classes.
+        model: has all parameters of the program.
         outputs: the kind of what the program computes, for example "encoder".
         fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
         further: content of other files of the folder, by name.
@@ -108,7 +104,7 @@ def export_program(
             )
             assert {path.name for path in partial.iterdir()} == {PROGRAM, PARAMETERS}
             save_vocabulary(model.vocabulary, partial / text.vocabulary)
-            if model.lexicon is not None:
+            if outputs == FILL_MASK and model.lexicon is not None:
                 model.lexicon.save(partial / LEXICON)
             for name, content in (further or {}).items():
                 (partial / name).write_bytes(content)
