@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -65,12 +64,10 @@ def run_with_executor(
     return program.run(paddle.static.Executor(paddle.CPUPlace()), batch)
 
 
-def run_exported(
-    folder: Path, batch: dict[str, np.ndarray], names: Sequence[str] = (), seed: int | None = None
-) -> dict[str, np.ndarray]:
-    """Return outputs of an exported program, by default all."""
-    fetches = [each["name"] for each in read_json(folder / DESCRIPTION)["fetches"]]
-    return Model.load(folder).prepare().run(batch, names or fetches, seed)
+def run_exported(folder: Path, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the outputs of an exported program."""
+    names = [each["name"] for each in read_json(folder / DESCRIPTION)["fetches"]]
+    return Model.load(folder).prepare().run(batch, names)
 
 
 def random_sentence(random: np.random.Generator, words: int, masks: int = 0) -> str:
