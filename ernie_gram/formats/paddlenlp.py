@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ernie_gram.formats.parameters import (
     BERT_DEFAULTS,
     LOWERCASE,
     TASK_KEY,
+    Settings,
     bert_settings,
     flag,
     write_settings,
@@ -40,7 +41,6 @@ from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
-Json = dict[str, Any]
 TaskClass: TypeAlias = Literal[
     "ErnieGramForSequenceClassification", "ErnieGramForTokenClassification", "ErnieGramForQuestionAnswering"
 ]
@@ -70,7 +70,7 @@ OURS = {"use_sentence_embedding": True, "use_relative_position": False}
 ERNIE_GRAM, BERT = "ErnieGram", "Bert"
 # The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
 # -> the settings that they do not read from config.json, with the values that they use.
-FIXED: dict[str, Json] = {
+FIXED: dict[str, Settings] = {
     ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False},
     "Ernie": {"layer_norm_eps": 1e-12},
     BERT: {TASK_KEY: False},
@@ -204,7 +204,7 @@ def write(
     write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
 
 
-def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Json:
+def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Settings:
     """Return the content of config.json.
 
     Args:
@@ -215,7 +215,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     """
     settings = bert_settings(config, vocab_size)
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
-    content: Json = {
+    content: Settings = {
         "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
         "model_type": "ernie_gram",
         "paddlenlp_version": VERSION,
@@ -235,14 +235,14 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     return content
 
 
-def family_of(settings: Json) -> str | None:
+def family_of(settings: Settings) -> str | None:
     """Return the family of the model of a config, or None if it is not one of those that we read."""
     listed = settings.get("architectures")
     name = str(listed[-1]) if isinstance(listed, list) and listed else ""
     return next((each for each in FIXED if name.startswith((f"{each}Model", f"{each}For"))), None)
 
 
-def is_paddlenlps(folder: Path, settings: Json) -> bool:
+def is_paddlenlps(folder: Path, settings: Settings) -> bool:
     """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
 

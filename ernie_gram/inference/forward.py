@@ -38,8 +38,6 @@ from reader.batches.fields import FIELDS, Batch
 
 # The fetches and their shapes.
 ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
-# Builds the program that fetches outputs of the given names, with products in the given precision.
-Build = Callable[[tuple[str, ...], str], Program]
 
 
 class Forward:
@@ -47,7 +45,7 @@ class Forward:
 
     def __init__(
         self,
-        build: Build,
+        build: Callable[[tuple[str, ...], str], Program],
         parameters: Mapping[str, Any],
         source: str,
         place: Place,
@@ -56,6 +54,7 @@ class Forward:
         """Nothing is built before the first run.
 
         Args:
+            build: builds the program that fetches outputs of some names, with products in a precision.
             parameters: arrays by name, more than are needed perhaps, which must stay unchanged as long as this object
                 is used. Or the tensors of a layer on this device: then each run reads their present values.
             source: whose parameters these are, for errors.
