@@ -27,7 +27,6 @@ from ernie_gram.formats.parameters import (
     check_numbers,
     check_shapes,
     encoder_shapes,
-    flag,
     head_shapes,
     model_config,
     settings_of,
@@ -80,7 +79,7 @@ def read(folder: Path) -> ModelRecord:
         raise InputError(f"{source}: vocab_size: missing, the number of rows of the token embedding")
     pretraining = checked_heads(settings.get(PRETRAINING), f"{source}: {PRETRAINING}")
     training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
-    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
+    vocabulary = read_vocabulary(folder, settings, source)
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None

@@ -24,15 +24,7 @@ from ernie_gram.formats.heads import held_parameters, needs_relative_position, o
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.names import from_ours
-from ernie_gram.formats.parameters import (
-    BERT_DEFAULTS,
-    LOWERCASE,
-    TASK_KEY,
-    Settings,
-    bert_settings,
-    flag,
-    write_settings,
-)
+from ernie_gram.formats.parameters import BERT_DEFAULTS, TASK_KEY, Settings, bert_settings, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
@@ -131,8 +123,8 @@ def read(folder: Path) -> ModelRecord:
     if stored.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    lowercase = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
-    vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS)))
+    rules = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
+    vocabulary = read_vocabulary(folder, rules, str(folder / TOKENIZER_SETTINGS))
     return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
