@@ -27,7 +27,7 @@ from ernie_gram.kernels.rewriting import check_precision
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
-from ernie_gram.paddle_private import Place, share_memory
+from ernie_gram.paddle_private import share_memory
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -48,10 +48,9 @@ class Forward:
         build: Callable[[tuple[str, ...], str], Program],
         parameters: Mapping[str, Any],
         source: str,
-        place: Place,
         precision: str = "float32",
     ) -> None:
-        """Nothing is built before the first run.
+        """Nothing is built before the first run, which is on the present device.
 
         Args:
             build: builds the program that fetches outputs of some names, with products in a precision.
@@ -60,7 +59,8 @@ class Forward:
             source: whose parameters these are, for errors.
             precision: of matrix products.
         """
-        self._build, self._parameters, self._source, self._place = build, dict(parameters), source, place
+        self._build, self._parameters, self._source = build, dict(parameters), source
+        self._place = place = current_place()
         self._is_layer = isinstance(next(iter(self._parameters.values()), None), paddle.Tensor)
         self._folds, self._precision = place.is_cpu_place() and not self._is_layer, precision
         # Of parameters that are folded, only products by matrices are in bfloat16.
@@ -123,7 +123,7 @@ class Forward:
 def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:
     """Return the forward program of a model, with the present parameters of a layer of it if there is one."""
     parameters = model.parameters if layer is None else {each.name: each for each in layer.parameters()}
-    return Forward(partial(build_outputs, model), parameters, str(model.source), current_place(), precision)
+    return Forward(partial(build_outputs, model), parameters, str(model.source), precision)
 
 
 def build_outputs(

@@ -185,11 +185,7 @@ class Scorer:
         model, precision = finetuned.model, finetuned.description.precision
         network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
         forward = Forward(
-            lambda _, precision: build_prediction(network, precision),
-            model.parameters,
-            str(model.source),
-            world.place,
-            precision,
+            lambda _, precision: build_prediction(network, precision), model.parameters, str(model.source), precision
         )
         forward.prepare([SCORES])
         self._run: Callable[[Batch], Mapping[str, Any]] = partial(forward.run, names=[SCORES])
