@@ -156,8 +156,7 @@ def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
     if heads := [name for name in left_out if name not in task_head]:
         has_head = HEAD_BIAS in names(column, 0)
         held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
-        what = ", ".join(heads) if len(heads) <= 2 else f"{len(heads)} parameters of the prediction heads"
-        lost.append(f"{what}: {held}")
+        lost.append(f"{some_of(heads)}: {held}")
     if task_head:
         kept_by = "paddlenlp and programs keep it, with --outputs task_scores"
         lost.append(f"{', '.join(task_head)}: the output layer of a task; {kept_by}")
