@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,27 +22,34 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import (
     DESCRIPTION,
-    FILL_MASK,
-    KINDS,
+    NAME,
     PRECISIONS,
     PROBABILITIES,
-    Description,
-    load_description,
+    TextSettings,
+    read_exported,
+    text_settings,
 )
-from ernie_gram.inference.texts import VECTORS, EncodedText, Text, TextAttention, TextEncoder, padded, parts_of
+from ernie_gram.inference.texts import (
+    DRAWS,
+    LINES_PER_BATCH,
+    VECTORS,
+    EncodedText,
+    Guess,
+    Text,
+    TextAttention,
+    TextEncoder,
+    guesses_by_row,
+    padded,
+    parts_of,
+)
 from ernie_gram.inference.texts import Vectors as Vectors
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
-from ernie_gram.pretraining.config import max_tokens, prediction_config
-from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.pretraining.config import prediction_config
 from reader.batches import fields
 from reader.batches.fields import Batch
-from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, counted, located
-from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.errors import InputError, located
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import listed
-from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.eager import ModelLayer
@@ -62,12 +69,11 @@ class Model:
         head: the float32 arrays of a head of your own that `save` was given, by name; None without one.
     """
 
-    head: Arrays | None = None
     _layer: ModelLayer | None = None
     _forward: Forward | None = None
 
-    def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
-        """Wrap the record of a model; to read a folder, use `load`."""
+    def __init__(self, record: ModelRecord, precision: str = "float32", text: TextSettings | None = None) -> None:
+        """Wrap the record of a model; to read a folder, use `load`. `text` is None if the record says enough."""
         self._precision = precision
         config = None if record.pretraining is None else prediction_config(record)
         self.folder, self.notes = record.source, record.notes
@@ -76,14 +82,13 @@ class Model:
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
-        self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
+        text = text or text_settings(record)
+        self.texts = TextEncoder(record.vocabulary, text.segmenter, text.max_tokens)
         self.tokenizer = self.texts.tokenizer
-        self._record, self._lexicon, self.head = record, record.lexicon, record.head
-        self._shape = f"{counted(record.config.num_hidden_layers, 'layer')} of {record.config.hidden_size}"
+        self._record, self.head = record, record.head
 
     def __repr__(self) -> str:
-        tokens, ngrams = counted(len(self.texts.vocabulary), "token"), counted(len(self._lexicon or ()), "n-gram")
-        return f"<Model {self.folder}: {self._shape}, {tokens}, {ngrams}>"
+        return f"<Model {self.folder}: {self._record.summary}>"
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "float32") -> Model:
@@ -97,20 +102,20 @@ class Model:
         """
         require(precision in PRECISIONS, "precision", f"{precision!r}: choose {' or '.join(PRECISIONS)}")
         path = Path(folder)
-        if (path / DESCRIPTION).is_file():
-            return ExportedModel(path, load_description(path), precision)
-        return Model(read_model(path), precision)
+        record, text = read_exported(path) if (path / DESCRIPTION).is_file() else (read_model(path), None)
+        return Model(record, precision, text)
 
     @property
     def units(self) -> UnitNames:
         """The text of every class of the heads."""
-        return UnitNames(self.texts.vocabulary, self._lexicon)
+        return UnitNames(self.texts.vocabulary, self._record.lexicon)
 
     @property
     def layer(self) -> ModelLayer:
         """The network as an eager layer, without dropout until its `train()` is called; the same object every time.
 
-        The other methods use its current parameters, also after training it. Raises InputError for an exported program.
+        The other methods use its current parameters, also after training it. Raises InputError if a parameter is
+        missing, as in an exported program those that its outputs do not need.
         """
         if self._layer is None:
             import_paddle()
@@ -152,6 +157,8 @@ class Model:
         than before or numbers that are not finite, if the head is anything but named arrays of floating-point numbers,
         and for an exported program.
         """
+        is_program = self._record.format == NAME
+        require(not is_program, str(self.folder), "an exported program; load the model that it was exported from")
         record = self._present()
         if head is not None:
             import_paddle()
@@ -160,24 +167,15 @@ class Model:
             record = replace(record, head=head_arrays(head))
         return write_model(record, Path(folder), format, accept_loss)
 
-    def check_heads(self) -> None:
-        """Raise InputError if the model cannot fill masks."""
-        if not self.has_heads:
-            advice = f"choose another model, and export that with --outputs {FILL_MASK}"
-            raise InputError(f"{self.folder}: has no prediction heads; {advice}")
-
     def prepare(self, *names: str) -> Forward:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""
         import_paddle()
-        self._forward = self._forward or self._new_forward()
+        from ernie_gram.inference.forward import forward_of
+
+        self._forward = self._forward or forward_of(self._record, self._layer, self._precision)
         if names:
             self._forward.prepare(names)
         return self._forward
-
-    def _new_forward(self) -> Forward:
-        from ernie_gram.inference.forward import forward_of
-
-        return forward_of(self._record, self._layer, self._precision)
 
     @overload
     def encode(self, texts: Iterable[Text], batch_size: int = ..., truncate: bool = ...) -> list[Vectors]: ...
@@ -236,7 +234,7 @@ class Model:
         Args:
             truncate: as for `encode`.
 
-        Raises InputError if the text is empty or too long, and for an exported program.
+        Raises InputError if the text is empty or too long.
         """
         encoded = self.encode_parts(parts_of(text), truncate)
         layer = self.layer
@@ -289,8 +287,6 @@ class Model:
         Raises InputError if the model has no heads, for a text without masks, and for one that is too long.
         """
         check_counts(top=top, draws=draws)
-        if ngrams and not self.has_ngrams:
-            raise InputError(f"ngrams: {self.folder} does not predict n-grams; leave it out")
         return self.fill([self.texts.encode_masked(text)], top, ngrams, draws)[0]
 
     def fill(self, rows: list[Int64s], top: int, ngrams: bool = False, draws: int = DRAWS) -> list[list[list[Guess]]]:
@@ -298,7 +294,7 @@ class Model:
 
         With a generator, the samples for a text depend on the batch.
         """
-        self.check_heads()
+        require(not ngrams or self.has_ngrams, "ngrams", f"{self.folder} does not predict n-grams; leave it out")
         batch = self.texts.masked_batch(rows)
         return guesses_by_row(self.units, batch, self.probabilities(batch, draws), top, ngrams)
 
@@ -311,38 +307,3 @@ class Model:
         with unchanged_random_state():
             drawn = (forward.run(batch, [PROBABILITIES], seed)[PROBABILITIES] for seed in range(draws))
             return reduce(np.add, drawn) / np.float32(draws)
-
-
-class ExportedModel(Model):
-    """A program that `ernie-gram convert --to inference` wrote."""
-
-    def __init__(self, folder: Path, description: Description, precision: str = "float32") -> None:
-        self._description, self._shape, self._precision = description, "exported program", precision
-        outputs, task, text = description.outputs, description.task, description.text
-        if outputs not in KINDS:
-            raise InputError(f"{folder}: has {outputs} outputs, not those of a model; give it to `ernie-gram predict`")
-        self.folder, self.notes = folder, ()
-        self._lexicon = Lexicon.load(folder / LEXICON) if task.get("has_ngrams") else None
-        vocabulary = load_vocabulary(folder / text.vocabulary, text.lowercase)
-        self.texts = TextEncoder(vocabulary, text.segmenter, text.max_tokens)
-        self.tokenizer = self.texts.tokenizer
-        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
-        self.has_sentence_types = task.get("has_sentence_types", True)  # not in earlier versions
-        self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
-
-    def _new_forward(self) -> Forward:
-        from ernie_gram.inference.exported_program import exported_forward
-
-        return exported_forward(self.folder, self._description, precision=self._precision)
-
-    @property
-    def layer(self) -> ModelLayer:
-        """Raise InputError: an exported program has no layer."""
-        self._refuse()
-
-    def save(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise InputError: an exported program cannot be written as a model."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise InputError(f"{self.folder}: an exported program; load the model that it was exported from")

@@ -17,10 +17,10 @@ from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
-from ernie_gram.inference.requests import Answers, read_lines, single_request
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
+from ernie_gram.inference.requests import Answers, read_lines, single_text
+from ernie_gram.inference.texts import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
+from reader.errors import OneLineParser, above_bars, first_line, print_note
 from reader.tokenization.vocabulary import MASK
 
 
@@ -72,22 +72,19 @@ def main() -> None:
     model = Model.load(arguments.model, arguments.precision)
     for note in model.notes:
         print_note(f"{model.folder}: {note}")
-    model.check_heads()
-    if arguments.ngrams and not model.has_ngrams:
-        raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
     load_paddle()
     use_device(check_device("auto", arguments.precision, precision_key="--precision"))
     model.prepare(PROBABILITIES)
     answers = Answers(
         texts or read_lines([]),
-        single_request,
+        single_text,
         lambda texts: model.texts.encode_masked(texts[0]),
         lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
         # Samples of a generator depend on the other texts of a batch. At a terminal, each line is answered at once.
         1 if model.has_generator or (not texts and sys.stdin.isatty()) else LINES_PER_BATCH,
     )
-    for request, guesses in answers:
+    for _, record, guesses in answers:
         with above_bars(sys.stdout):
-            show(request.texts[0], guesses, arguments.json)
+            show(record["text"], guesses, arguments.json)
     if answers.invalid:
         sys.exit(2)

@@ -92,9 +92,6 @@ def float32(x: paddle.Tensor) -> paddle.Tensor:
     return cast(x, paddle.float32)
 
 
-CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
-
-
 def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
     """Return the smallest number that makes a size a multiple of `divisor` when added; both are int64 on the host.
 
@@ -102,30 +99,6 @@ def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
     """
     number = paddle.full([], divisor, "int64", device=paddle.CPUPlace())
     return (number - size % number) % number
-
-
-def share_constants(program: paddle.static.Program) -> None:
-    """Let operations that read equal constants read the same one, and remove the others.
-
-    Call it when the program is finished; no fetched value may be a constant. Paddle adds a constant for every number
-    and every shape that an operation takes. They cost nothing to compute, but the time before the first step grows with
-    the square of the number of operations.
-    """
-    made: dict[str, Value] = {}
-    for operation in program.global_block().ops:
-        if operation.name() not in CONSTANTS:
-            continue
-        attributes, result = operation.attrs(), operation.result(0)
-        # Operations may change a tensor on the device in place.
-        if "place" not in attributes or not attributes["place"].is_cpu_place():
-            continue
-        described = (str(attributes.get(name)) for name in ("place", "dtype", "shape", "value"))
-        key = " ".join([operation.name(), *described])
-        if key in made:
-            result.replace_all_uses_with(made[key])
-            operation.erase()
-        else:
-            made[key] = result
 
 
 def skip_gradients_of_additions(program: paddle.static.Program, fetched: Iterable[Value]) -> None:

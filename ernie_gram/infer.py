@@ -23,9 +23,8 @@ from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS
-from ernie_gram.inference.requests import Answers, json_request, pair_request, read_lines
-from ernie_gram.inference.texts import VECTORS
-from ernie_gram.inference.units import LINES_PER_BATCH
+from ernie_gram.inference.requests import Answers, json_object, pair_of_texts, read_lines
+from ernie_gram.inference.texts import LINES_PER_BATCH, VECTORS
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
 from reader.system.atomic_files import atomic_file
@@ -73,9 +72,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--truncate", action="store_true", help="cut off the end of texts that are too long")
     add_output_file(parser, "write arrays instead: vectors [N, H] and the lines' names [N]", metavar="FILE.npz")
     arguments = parser.parse_args()
-    for path in arguments.input:
-        if not path.is_file():
-            raise InputError(f"{path}: no such file")
     if arguments.output is None and arguments.overwrite:
         raise InputError("--overwrite: is for --output; leave it out")
     if arguments.output is not None:
@@ -87,16 +83,16 @@ def parse_arguments() -> argparse.Namespace:
 
 def print_vectors(answers: Answers[Any, np.ndarray]) -> None:
     """Print each vector in a JSON object, after the keys of its request."""
-    for request, vector in answers:
+    for _, record, vector in answers:
         # The shortest decimal numbers that are these float32 numbers.
         numbers = [float(str(number)) for number in vector]
         with above_bars(sys.stdout):
-            print(json.dumps(request.record | {"vector": numbers}, ensure_ascii=False), flush=True)
+            print(json.dumps(record | {"vector": numbers}, ensure_ascii=False), flush=True)
 
 
 def write_vectors(answers: Answers[Any, np.ndarray], path: Path) -> None:
     """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
-    found = [(vector, request.name) for request, vector in answers]
+    found = [(vector, name) for name, _, vector in answers]
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
@@ -119,7 +115,7 @@ def main() -> None:
     size = arguments.batch_size
     answers = Answers(
         read_lines(arguments.input),
-        json_request if arguments.layout == "json" else pair_request,
+        json_object if arguments.layout == "json" else pair_of_texts,
         lambda texts: model.encode_parts(texts, arguments.truncate),
         lambda window: [found[arguments.vector] for found in model.answers(window, [arguments.vector], size)],
         1 if size == 1 else BATCHES_PER_WINDOW * size,

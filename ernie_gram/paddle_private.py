@@ -9,15 +9,11 @@ This module loads Paddle; modules that are used before it is loaded import this 
 
 from __future__ import annotations
 
-import sys
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
-from itertools import islice
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import paddle
@@ -36,28 +32,30 @@ SELECTED_GPUS = "FLAGS_selected_gpus"
 # the operations breadth first.) Seen in 3.3.1.
 RUN_IN_ORDER = {"FLAGS_enable_pir_in_executor_trace_run": True}
 
-
-def add_(total: Value, values: Value) -> Value:
-    """Add `values` to `total` in place (3.3.1: `paddle.add_` makes a copy in a program)."""
-    return paddle._C_ops.add_(total, values)
-
-
-def multiply_(x: Value, factor: Value) -> Value:
-    """Multiply x by a factor in place (3.3.1: `paddle.multiply_` makes a copy in a program)."""
-    return paddle._C_ops.multiply_(x, factor)
-
-
-def divide_all_(tensors: list[Value], divisor: Value) -> None:
-    """Divide tensors by `divisor` [1] in place (3.3.1); Paddle's own operation, for losses that are scaled.
-
-    A GPU multiplies by 1 / divisor. On a CPU tensors become 0 from the first that is not finite.
-    """
-    paddle._C_ops.check_finite_and_unscale_(tensors, divisor)
-
-
-def squared_norm(x: Value) -> Value:
-    """Return the sum of x * x, [1] (3.3.1), without a second tensor of the size of x."""
-    return paddle.nn.clip._squared_l2_norm(x)
+# Add the second value to the first in place, and multiply by it (3.3.1: `paddle.add_` makes a copy in a program).
+add_, multiply_ = paddle._C_ops.add_, paddle._C_ops.multiply_
+# Divide a list of tensors by a tensor [1] in place (3.3.1); Paddle's own operation, for losses that are scaled. A GPU
+# multiplies by 1 / divisor. On a CPU tensors become 0 from the first that is not finite.
+divide_all_ = paddle._C_ops.check_finite_and_unscale_
+# The sum of x * x, [1] (3.3.1), without a second tensor of the size of x.
+squared_norm = paddle.nn.clip._squared_l2_norm
+# A sequence of values as the list that an operation takes as one input (3.3.1).
+combine = paddle._C_ops.builtin_combine
+# The gradient of the input of a dropout (3.3.1), from its mask, uint8, the gradient of its result, the rate, whether
+# nothing is dropped, and the mode.
+dropout_gradient = paddle._C_ops.dropout_grad
+# Let operations that follow be added in front of an operation of the current program, or after it, or at the end of a
+# block (3.3.1).
+insert_before, insert_after = paddle.pir.set_insertion_point, paddle.pir.set_insertion_point_after
+insert_at_end = paddle.pir.set_insertion_point_to_block_end
+# Write a program to a JSON file, whose path is text (3.3.1).
+write_program = paddle.base.core.serialize_pir_program
+# A context in dynamic mode, also within static mode (3.3.1).
+dynamic_guard = paddle.base.dygraph.guard
+# The device that Paddle would use (3.3.1: without the last underscore, it is none in static mode).
+expected_place = paddle.base.framework._current_expected_place_
+# The store, a shared dictionary, of the first group of processes, by `init_parallel_env` (3.3.1).
+first_store = paddle.base.core.create_or_get_global_tcp_store
 
 
 def add_rows_(table: Value, rows: Value, values: Value) -> Value:
@@ -73,16 +71,6 @@ def set_rows_(table: Value, rows: Value, values: Value) -> Value:
 def random_integers(least: int, below: int, count: int) -> Value:
     """Return int32 numbers [count] in [least, below), drawn on the host (3.3.1: `paddle.randint` takes no device)."""
     return paddle._C_ops.randint(least, below, [count], paddle.int32, paddle.CPUPlace())
-
-
-def combine(values: Sequence[Value]) -> Value:
-    """Return values as the list that an operation takes as one input (3.3.1)."""
-    return paddle._C_ops.builtin_combine(values)
-
-
-def dropout_gradient(mask: Value, gradient: Value, rate: Value, is_test: bool, mode: str) -> Value:
-    """Return the gradient of the input of a dropout, given its mask, uint8, and the gradient of its result (3.3.1)."""
-    return paddle._C_ops.dropout_grad(mask, gradient, rate, is_test, mode)
 
 
 def merged_adam_(*lists: list[Value]) -> None:
@@ -117,21 +105,6 @@ def untrained_parameter(
     return paddle.pir.core.create_parameter(dtype, shape, name, initializer=initializer, trainable=False)
 
 
-def insert_before(operation: Operation) -> None:
-    """Let operations that follow be added in front of an operation of the current program (3.3.1)."""
-    paddle.pir.set_insertion_point(operation)
-
-
-def insert_after(operation: Operation) -> None:
-    """Let operations that follow be added after an operation of the current program (3.3.1)."""
-    paddle.pir.set_insertion_point_after(operation)
-
-
-def insert_at_end(block: Block) -> None:
-    """Let operations that follow be added at the end of a block of the current program (3.3.1)."""
-    paddle.pir.set_insertion_point_to_block_end(block)
-
-
 def clone(operation: Operation, mapping: IrMapping) -> Operation:
     """Add a copy of an operation to the current program (3.3.1).
 
@@ -141,21 +114,11 @@ def clone(operation: Operation, mapping: IrMapping) -> Operation:
     return operation.clone(mapping, paddle.pir.CloneOptions(False, True, True))
 
 
-def write_program(program: paddle.static.Program, path: str) -> None:
-    """Write a program to a JSON file (3.3.1)."""
-    paddle.base.core.serialize_pir_program(program, path)
-
-
 def read_program(path: str) -> paddle.static.Program:
     """Return the program of a JSON file (3.3.1)."""
     program = paddle.static.Program()
     paddle.base.core.deserialize_pir_program(path, program)
     return program
-
-
-def dynamic_guard() -> AbstractContextManager[None]:
-    """Return a context in dynamic mode, also within static mode (3.3.1)."""
-    return paddle.base.dygraph.guard()
 
 
 @cache
@@ -194,66 +157,6 @@ def prepared_run(
     return run_prepared
 
 
-@contextmanager
-def operations_listed_once() -> Iterator[None]:
-    """Let a block that has grown at its end list its new operations only.
-
-    `paddle.static.gradients` (3.3.1) lists all operations three times for each that it differentiates, which takes half
-    of the time in which gradients are built.
-    """
-    listed: dict[Block, tuple[list[Operation], int]] = {}  # and the number of operations within those of the list
-    list_all: Callable[[Block], list[Operation]] = Block.ops.fget
-
-    def list_new(block: Block) -> list[Operation]:
-        known, inner = listed.get(block, ([], 0))
-        found = _with_new(block, known)
-        if found is not known and len(found) + inner != block.num_ops():  # operations without results are not found
-            found = []
-        if not found:
-            found = list_all(block)
-            inner = block.num_ops() - len(found)
-        listed[block] = found, inner
-        return found.copy()
-
-    with patch.object(Block, "ops", property(list_new)):
-        yield
-
-
-def _with_new(block: Block, known: list[Operation]) -> list[Operation]:
-    """Return the known first operations of a block and those behind them; [] if none is known, or others are first."""
-    while known and known[-1] != block.back():
-        last = len(known) - 1
-        results = block.get_values_by_op_idx([*range(last, last + 10)])
-        first, *new = dict.fromkeys(result.get_defining_op() for result in results) or [None]
-        known = [*known, *new] if new and first == known[-1] else []
-    return known
-
-
-@contextmanager
-def short_call_stacks() -> Iterator[None]:
-    """Let operations that are added to programs be recorded with the files and lines that add them, without their text.
-
-    For messages of errors, Paddle (3.3.1) asks `traceback` for the text of every line of the stack, twice for an
-    operation, which takes a quarter of the time in which a program is built.
-    """
-    with patch.object(traceback, "extract_stack", _frames):
-        yield
-
-
-def _frames(f: Any = None, limit: int | None = None) -> traceback.StackSummary:
-    frames = ((frame.f_code, line) for frame, line in traceback.walk_stack(f or sys._getframe(1)))
-    found = [
-        traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False, line="")
-        for code, line in islice(frames, limit)
-    ]
-    return traceback.StackSummary.from_list(found[::-1])
-
-
-def expected_place() -> Place:
-    """Return the device that Paddle would use (3.3.1: without the last underscore, it is none in static mode)."""
-    return paddle.base.framework._current_expected_place_()
-
-
 def host_peak() -> int:
     """Return the largest number of bytes of main memory that Paddle has allocated at one time (3.3.1)."""
     return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
@@ -270,11 +173,6 @@ def in_memory_of(x: paddle.Tensor) -> paddle.Tensor:
 def share_memory(variable: Any, x: paddle.Tensor) -> None:
     """Let the tensor of a scope's variable have the memory of x, also after x is gone (3.3.1)."""
     variable._share_data_with(x.get_tensor())
-
-
-def first_store() -> Any:
-    """Return the store, a shared dictionary, of the first group of processes, by `init_parallel_env` (3.3.1)."""
-    return paddle.base.core.create_or_get_global_tcp_store()
 
 
 def use_new_store(host: str, port: int, is_server: bool, processes: int, seconds: int) -> Any:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ernie_gram.reporting.finetuning import finetuning_part
 from ernie_gram.reporting.masks import filled_masks
-from ernie_gram.reporting.pretraining import pretraining_part
+from ernie_gram.reporting.parts import finetuning_part, pretraining_part
 from ernie_gram.reporting.runs import ReportedRun, comparability, left_out, read_runs, run_folders
 from ernie_gram.reporting.tables import results_table, settings_tables
 from ernie_gram.run.run_log import RESULTS, read_results

@@ -23,10 +23,14 @@ from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
-from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS, check_exportable
-from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
-from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser, counted, first_line
+from ernie_gram.inference.description import (
+    ENCODER,
+    FILL_MASK,
+    KINDS,
+    text_settings,
+)
+from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
+from reader.errors import OneLineParser, first_line
 from reader.system.output_files import claimed_new_folder
 from tasks.files.own_texts import plain_values
 from tasks.kinds.sentences import SentenceKind
@@ -54,7 +58,6 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
 
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
-    assert finetuned.model is not None
     head = finetuned.paddlenlp_head()
     inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
     is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
@@ -76,56 +79,24 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
     from ernie_gram.inference.export import export_program
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
-    model = finetuned.model
-    assert model is not None
-    description = finetuned.description
+    model, description = finetuned.model, finetuned.description
     if on_cpu():
         description = replace(description, precision="float32")  # a portable program computes in float32
     network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
     program = build_prediction(network, finetuned.description.precision, portable=True)
-    if not model.config.use_sentence_embedding:
-        # Paddle refuses feeds that no fetch depends on.
-        program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))
     further = {FILE_NAME: as_json(description).encode()}
     own = (described_folder(finetuned.source) or folder) / TASK_FILE
     if own.is_file():
         further[TASK_FILE] = own.read_bytes()
-    export_program(
-        folder,
-        program,
-        model,
-        TASK_SCORES,
-        {SCORES: "UW"},
-        description.settings.input.max_seq_len,
-        description.segmenter,
-        world.place,
-        further=further,
-        network=network.described(),
-    )
+    most = description.settings.input.max_seq_len
+    text = replace(text_settings(model), max_tokens=most, segmenter=description.segmenter)
+    export_program(folder, program, model, TASK_SCORES, {SCORES: "UW"}, text, world.place, further)
 
 
 def without_layer(model: ModelRecord) -> ModelRecord:
     """Return a model without the output layer of a task."""
     kept = {name: values for name, values in model.parameters.items() if not name.startswith(TASK_PREFIX)}
     return replace(model, parameters=kept)
-
-
-def summary(model: ModelRecord) -> str:
-    """Return the size of a model in one line."""
-    config, parameters = model.config, model.parameters
-    numbers = sum(values.size for values in parameters.values())
-    parts = [
-        f"{counted(config.num_hidden_layers, 'layer')}, {config.hidden_size} wide, "
-        f"{counted(config.num_attention_heads, 'head')}",
-        f"{len(parameters)} parameters with {numbers:,} numbers",
-        f"{len(model.vocabulary):,} tokens",
-    ]
-    if model.lexicon is not None:
-        parts.append(counted(len(model.lexicon), "n-gram"))
-    parts.append("prediction heads" if model.pretraining is not None else "no prediction heads")
-    if any(name.startswith(TASK_PREFIX) for name in parameters):
-        parts.append("the output layer of a task")
-    return "; ".join(parts)
 
 
 def main() -> None:
@@ -156,15 +127,11 @@ def convert(arguments: argparse.Namespace) -> None:
     source, target, form, outputs = arguments.source, arguments.target, arguments.to, arguments.outputs
     is_known = outputs is None or outputs in OUTPUTS.get(form, ())
     require(is_known, "--outputs", f"{outputs} cannot be chosen for {form}; leave it out")
-    reason = f"{source} is an exported program; give the model that it was made from"
-    require(not (source / DESCRIPTION).is_file(), "SRC", reason)
-    if form == ONNX:
-        check_onnx()
     model = read_model(source)
     has_layer = any(name.startswith(TASK_PREFIX) for name in model.parameters)
     outputs = outputs or (TASK_SCORES if has_layer and described_folder(source) else ENCODER)
     finetuned = load_finetuned(source, model) if outputs == TASK_SCORES and form in OUTPUTS else None
-    print(f"read     {model.source}: {model.format}; {summary(model)}")
+    print(f"read     {model.source}: {model.format}; {model.summary}")
     for note in finetuned.notes if finetuned else model.notes:
         print(f"note     {note}")
     if arguments.outputs == ENCODER:
@@ -177,9 +144,10 @@ def convert(arguments: argparse.Namespace) -> None:
         print(f"note     the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     lost = []
     if form in (INFERENCE, ONNX):
-        check_exportable(model, outputs)
+        has_outputs = outputs != FILL_MASK or model.pretraining is not None
+        require(has_outputs, str(model.source), f"has no prediction heads; use --outputs {ENCODER}")
         # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-        from ernie_gram.inference.exported_program import export_model
+        from ernie_gram.inference.export import export_model
 
         write = partial(export_task, finetuned) if finetuned else partial(export_model, model, outputs)
         if form == ONNX:

@@ -21,11 +21,10 @@ from ernie_gram.formats.names import (
     TASKS,
     TOKEN_HEAD,
     Column,
-    Renaming,
+    Renamed,
     foreign_prefix,
     is_transposed,
     names,
-    renaming,
     to_ours,
 )
 from ernie_gram.formats.parameters import (
@@ -157,8 +156,7 @@ def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
     if heads := [name for name in left_out if name not in task_head]:
         has_head = HEAD_BIAS in names(column, 0)
         held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
-        what = ", ".join(heads) if len(heads) <= 2 else f"{len(heads)} parameters of the prediction heads"
-        lost.append(f"{what}: {held}")
+        lost.append(f"{some_of(heads)}: {held}")
     if task_head:
         kept_by = "paddlenlp and programs keep it, with --outputs task_scores"
         lost.append(f"{', '.join(task_head)}: the output layer of a task; {kept_by}")
@@ -198,13 +196,9 @@ def read_foreign(
     if foreign := foreign_prefix(stored.arrays, column):
         stored = replace(stored, arrays={name.removeprefix(foreign): each for name, each in stored.arrays.items()})
         said.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
-    config, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, path)
-    check_numbers({name: stored.arrays[name] for name in found.ours}, path)
-    arrays = to_ours(stored.arrays, column, found)
-    for copy, original in found.copies.items():
-        if original in arrays and not np.array_equal(stored.arrays[copy], arrays[original]):
-            theirs = next(theirs for theirs, ours in found.ours.items() if ours == original)
-            raise InputError(f"{path}: {copy} differs from {theirs}; only heads with tied parameters can be converted")
+    found = to_ours(stored.arrays, column, config.num_hidden_layers, path)
+    arrays, config = found.arrays, _checked(stored.arrays, found, column, config, path)
+    check_numbers({found.spelled[name]: values for name, values in arrays.items()}, path)
     if flag(settings, TASK_KEY, False, source):
         said.append(_add_task(arrays, stored.arrays, found, path))
     for kind in dict.fromkeys(found.ignored.values()):
@@ -239,7 +233,7 @@ def _cut_head(arrays: Arrays, tokens: int, folder: Path) -> Iterator[str]:
     arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
 
 
-def _add_task(arrays: Arrays, stored: Arrays, found: Renaming, path: str) -> str:
+def _add_task(arrays: Arrays, stored: Arrays, found: Renamed, path: str) -> str:
     """Add the embedding of task 0 to those of the segments, and return a note on it."""
     name = next((name for name, what in found.ignored.items() if what == TASKS), "")
     table, rows = stored.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
@@ -250,21 +244,20 @@ def _add_task(arrays: Arrays, stored: Arrays, found: Renaming, path: str) -> str
     return f"added row 0 of {name} to the segment embeddings; {found.ignored.pop(name)}: only task 0 is read"
 
 
-def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> tuple[ModelConfig, Renaming]:
-    """Return the completed settings and the meaning of the names in a file; raises InputError if they do not fit."""
-    found = renaming(shapes, column, config.num_hidden_layers, source)
-    stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
-    completed = _completed(config, stored)
-    expected = encoder_shapes(completed)
-    classes = sum(stored.get(HEAD_BIAS, ())) if _has_token_head(stored) else None
-    if classes is not None or HEAD_TRANSFORM[0] in stored:
-        expected |= head_shapes(completed, classes)
-    unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
-    spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
+def _checked(stored: Arrays, found: Renamed, column: Column, config: ModelConfig, source: str) -> ModelConfig:
+    """Return the completed settings; raises InputError if the parameters of a file do not fit them."""
     # In the file's orientation, which errors show.
+    shapes = {name: stored[theirs].shape for name, theirs in found.spelled.items()}
+    completed = _completed(config, shapes)
+    expected = encoder_shapes(completed)
+    classes = sum(shapes.get(HEAD_BIAS, ())) if _has_token_head(shapes) else None
+    if classes is not None or HEAD_TRANSFORM[0] in shapes:
+        expected |= head_shapes(completed, classes)
+    unused = {name: shapes[name] for name in OPTIONAL_TABLES if name in shapes and name not in expected}
     turned = {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in expected.items()}
-    check_shapes(stored | dict.fromkeys(found.unknown, ()), turned | unused, source, spelled)
-    return completed, found
+    spelled = names(column, config.num_hidden_layers) | found.spelled
+    check_shapes(shapes | dict.fromkeys(found.unknown, ()), turned | unused, source, spelled)
+    return completed
 
 
 def _has_token_head(shapes: Shapes) -> bool:

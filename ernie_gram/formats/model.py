@@ -12,6 +12,7 @@ import numpy as np
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
+from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon
 from reader.tokenization.vocabulary import Vocabulary
 
@@ -64,6 +65,13 @@ class ModelRecord:
     notes: tuple[str, ...] = ()
     training: TrainingRecord | None = None
     head: Arrays | None = None
+
+    @property
+    def summary(self) -> str:
+        """Its sizes in a line."""
+        shape = f"{counted(self.config.num_hidden_layers, 'layer')} of {self.config.hidden_size}"
+        units = counted(len(self.vocabulary), "token"), counted(len(self.lexicon or ()), "n-gram")
+        return ", ".join([shape, *units, *(["prediction heads"] if self.pretraining else [])])
 
 
 @dataclass(frozen=True)

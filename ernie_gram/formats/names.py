@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -145,21 +145,20 @@ def names(column: Column, num_layers: int) -> dict[str, str]:
     return {row[0]: row[index] for row in rows(num_layers) if row[index]}
 
 
-@dataclass(frozen=True)
-class Renaming:
-    """What the names in a file mean.
+class Renamed(NamedTuple):
+    """The parameters of a file under our names.
 
     Attributes:
-        ours: name in the file -> our name.
+        arrays: BERT's matrices as [in, out].
+        spelled: our name -> the name in the file.
         ignored: name in the file -> what it is; known parameters that a model of ours does not hold.
         unknown: names in the file that are not in the table.
-        copies: name in the file -> our name of the parameter that it must equal.
     """
 
-    ours: dict[str, str]
+    arrays: Arrays
+    spelled: dict[str, str]
     ignored: dict[str, str]
     unknown: list[str]
-    copies: dict[str, str]
 
 
 def foreign_prefix(in_file: Iterable[str], column: Column) -> str:
@@ -170,38 +169,38 @@ def foreign_prefix(in_file: Iterable[str], column: Column) -> str:
     return foreign if all(name.startswith(foreign) for name in in_file) else ""
 
 
-def renaming(in_file: Iterable[str], column: Column, num_layers: int, source: str) -> Renaming:
-    """Look up the names of a file. Raises InputError, which names `source`, if two of them mean the same parameter."""
-    spelling = SPELLINGS[column]
+def to_ours(stored: Arrays, column: Column, num_layers: int, source: str) -> Renamed:
+    """Look up the names of a file.
+
+    Raises InputError, which names `source`, if two of them mean the same parameter, or if a copy differs from it.
+    """
+    spelling, copies = SPELLINGS[column], dict[str, str]()
     ours_of = {theirs: ours for ours, theirs in names(column, num_layers).items()}
-    found, name_of = Renaming({}, {}, [], {}), dict[str, str]()
-    for name in in_file:
+    found = Renamed({}, {}, {}, [])
+    for name in stored:
         bare = spelling.bare(name)
         ours = ours_of.get(bare)
         what = next((what for pattern, what in spelling.ignored.items() if re.match(pattern, bare)), None)
-        if ours in name_of:
-            raise InputError(f"{source}: {name_of[ours]} and {name} are the same parameter; remove one of them")
+        if ours in found.spelled:
+            raise InputError(f"{source}: {found.spelled[ours]} and {name} are the same parameter; remove one of them")
         if ours is not None:
-            name_of[ours], found.ours[name] = name, ours
+            found.spelled[ours] = name
         elif what is not None:
             found.ignored[name] = what
         elif bare in spelling.copies:
-            found.copies[name] = spelling.copies[bare]
+            copies[name] = spelling.copies[bare]
         else:
             found.unknown.append(name)
-    for name, original in list(found.copies.items()):
-        if original not in name_of:  # the file has the copy only
-            name_of[original], found.ours[name] = name, original
-            del found.copies[name]
+    for name, ours in copies.items():
+        original = found.spelled.setdefault(ours, name)  # the file may have the copy only
+        if not np.array_equal(stored[name], stored[original]):
+            raise InputError(
+                f"{source}: {name} differs from {original}; only heads with tied parameters can be converted"
+            )
+    for ours, name in found.spelled.items():
+        values = stored[name]
+        found.arrays[ours] = np.ascontiguousarray(values.T) if is_transposed(ours, column) else values
     return found
-
-
-def to_ours(arrays: Arrays, column: Column, found: Renaming) -> Arrays:
-    """Return the arrays of a file that have a name of ours, BERT's matrices as [in, out]."""
-    return {
-        name: np.ascontiguousarray(arrays[theirs].T) if is_transposed(name, column) else arrays[theirs]
-        for theirs, name in found.ours.items()
-    }
 
 
 def from_ours(arrays: Arrays, column: Column, num_layers: int, with_prefix: bool) -> Arrays:

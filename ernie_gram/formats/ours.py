@@ -27,7 +27,6 @@ from ernie_gram.formats.parameters import (
     check_numbers,
     check_shapes,
     encoder_shapes,
-    flag,
     head_shapes,
     model_config,
     settings_of,
@@ -78,9 +77,9 @@ def read(folder: Path) -> ModelRecord:
     config = model_config(settings, source)
     if config.vocab_size is None:
         raise InputError(f"{source}: vocab_size: missing, the number of rows of the token embedding")
-    pretraining = _pretraining(settings, source)
+    pretraining = checked_heads(settings.get(PRETRAINING), f"{source}: {PRETRAINING}")
     training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
-    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
+    vocabulary = read_vocabulary(folder, settings, source)
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
@@ -145,17 +144,17 @@ def read_own_parameters(
     return stored
 
 
-def _pretraining(settings: dict[str, Any], source: str) -> dict[str, Any] | None:
-    """Return the settings of the prediction heads, or None; their values are checked where they are used."""
-    found = settings.get(PRETRAINING)
+def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
+    """Return the settings of the prediction heads, or None; their values are checked where they are used.
+
+    Raises InputError, which names `source`, for anything but sections of settings.
+    """
     if found is None:
         return None
-    if not isinstance(found, dict) or not all(isinstance(section, dict) for section in found.values()):
-        raise InputError(f"{source}: {PRETRAINING}: expected sections of settings, or null without prediction heads")
-    unknown = [key for key in found if key not in PREDICTION_SECTIONS]
-    if unknown:
-        raise InputError(f"{source}: {PRETRAINING}: unknown section {unknown[0]!r}; there are {PREDICTION_SECTIONS}")
-    return found
+    sections = {key: found.get(key, {}) for key in PREDICTION_SECTIONS} if isinstance(found, dict) else {"": found}
+    if not all(isinstance(section, dict) for section in sections.values()):
+        raise InputError(f"{source}: expected sections of settings, or null without prediction heads")
+    return sections
 
 
 def _training(value: object, source: str) -> TrainingRecord | None:
@@ -201,16 +200,15 @@ def read_run(folder: Path) -> ModelRecord:
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
     """Return `path` if it is a checkpoint; for a run's folder, its best model, or else its newest valid checkpoint.
 
-    The second value has one line for each newer checkpoint that is damaged. Raises InputError if there is no
-    checkpoint, or if all are damaged; then it names the file and the damage.
+    The second value has one line for each newer checkpoint that is damaged. Raises InputError if all are damaged; it
+    names the file and the damage.
     """
     best = path / checkpoint.BEST
     if best.is_dir() or _is_checkpoint(path):
         return _verified(best if best.is_dir() else path), ()
     found, damage = checkpoint.newest_and_damage(path, checkpoint.MODEL_FILES)
     if found is None:
-        reason = f"{damage[0]}; {NO_VALID}" if damage else f"{path}: not a checkpoint, and has no step_N"
-        raise InputError(reason)
+        raise InputError(f"{damage[0]}; {NO_VALID}")
     return found, tuple(checkpoint.passed_over(error, found) for error in damage)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,14 +24,7 @@ from ernie_gram.formats.heads import held_parameters, needs_relative_position, o
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.names import from_ours
-from ernie_gram.formats.parameters import (
-    BERT_DEFAULTS,
-    LOWERCASE,
-    TASK_KEY,
-    bert_settings,
-    flag,
-    write_settings,
-)
+from ernie_gram.formats.parameters import BERT_DEFAULTS, TASK_KEY, Settings, bert_settings, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
@@ -40,7 +33,6 @@ from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
-Json = dict[str, Any]
 TaskClass: TypeAlias = Literal[
     "ErnieGramForSequenceClassification", "ErnieGramForTokenClassification", "ErnieGramForQuestionAnswering"
 ]
@@ -70,7 +62,7 @@ OURS = {"use_sentence_embedding": True, "use_relative_position": False}
 ERNIE_GRAM, BERT = "ErnieGram", "Bert"
 # The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
 # -> the settings that they do not read from config.json, with the values that they use.
-FIXED: dict[str, Json] = {
+FIXED: dict[str, Settings] = {
     ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False},
     "Ernie": {"layer_norm_eps": 1e-12},
     BERT: {TASK_KEY: False},
@@ -128,13 +120,11 @@ def read(folder: Path) -> ModelRecord:
     # Without vocab_size, it is the number of rows of the token embedding.
     defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
     settings = defaults | stored | FIXED[family]
-    if family == ERNIE_GRAM and stored.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
-        raise InputError(f"{path}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either")
     if stored.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    lowercase = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
-    vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS)))
+    rules = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
+    vocabulary = read_vocabulary(folder, rules, str(folder / TOKENIZER_SETTINGS))
     return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
@@ -206,7 +196,7 @@ def write(
     write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
 
 
-def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Json:
+def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Settings:
     """Return the content of config.json.
 
     Args:
@@ -217,7 +207,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     """
     settings = bert_settings(config, vocab_size)
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
-    content: Json = {
+    content: Settings = {
         "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
         "model_type": "ernie_gram",
         "paddlenlp_version": VERSION,
@@ -237,14 +227,14 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
     return content
 
 
-def family_of(settings: Json) -> str | None:
+def family_of(settings: Settings) -> str | None:
     """Return the family of the model of a config, or None if it is not one of those that we read."""
     listed = settings.get("architectures")
     name = str(listed[-1]) if isinstance(listed, list) and listed else ""
     return next((each for each in FIXED if name.startswith((f"{each}Model", f"{each}For"))), None)
 
 
-def is_paddlenlps(folder: Path, settings: Json) -> bool:
+def is_paddlenlps(folder: Path, settings: Settings) -> bool:
     """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
 

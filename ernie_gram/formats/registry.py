@@ -8,6 +8,8 @@ from typing import Any
 from ernie_gram.formats import bert, ours, paddlenlp, upstream
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import PDPARAMS
+from ernie_gram.inference.description import DESCRIPTION, ONNX_DESCRIPTION
+from ernie_gram.run.checkpoint import checkpoints
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
@@ -16,6 +18,7 @@ from reader.system.untrusted_text import read_json
 FORMATS = (ours.RUN, ours.FORMAT, upstream.STATIC, upstream.DYGRAPH, bert.FORMAT, paddlenlp.FORMAT)
 WRITTEN = tuple(each for each in FORMATS if each.write is not None)
 WRITTEN_NAMES = tuple(each.name for each in WRITTEN)
+ONLY_WRITTEN = {DESCRIPTION: "an exported program", ONNX_DESCRIPTION: "a model in ONNX"}
 
 
 def read_model(path: Path) -> ModelRecord:
@@ -24,9 +27,13 @@ def read_model(path: Path) -> ModelRecord:
     Raises InputError if there is no such folder, if the folder has no format or several, or if its files are damaged or
     do not fit together.
     """
+    if not path.exists() and (steps := checkpoints(path.parent)):
+        raise InputError(f"{path}: no such folder; there are {', '.join(each.name for each in steps)}")
     if not path.is_dir():
         advice = "give the folder of a model; `hf download NAME --local-dir FOLDER` makes one of a model on a hub"
         raise InputError(f"{path}: {'is a file' if path.exists() else 'no such folder'}; {advice}")
+    if kind := next((kind for name, kind in ONLY_WRITTEN.items() if (path / name).is_file()), None):
+        raise InputError(f"{path}: is {kind}; give the model that it was made from")
     index = next(path.glob("*.index.json"), None)
     if index is not None and not any((path / name).is_file() for name in (*bert.WEIGHTS, PDPARAMS)):
         raise InputError(

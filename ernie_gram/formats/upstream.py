@@ -20,7 +20,7 @@ from pathlib import Path
 from ernie_gram.formats.heads import held_parameters, obstacles, read_foreign
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.names import RELATIVE, Column, from_ours
-from ernie_gram.formats.parameters import LOWERCASE, flag, settings_of, write_settings
+from ernie_gram.formats.parameters import LOWERCASE, settings_of, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
 from ernie_gram.formats.vocabularies import read_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS
@@ -45,7 +45,7 @@ def _read(folder: Path, layout: Column) -> ModelRecord:
     else:
         settings = {"use_sentence_embedding": True, **settings}
         settings["use_relative_position"] = bool(settings.get("rel_pos_size"))
-    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, str(path)))
+    vocabulary = read_vocabulary(folder, settings, str(path))
     return read_foreign(f"upstream_{layout}", folder / weights, layout, settings, str(path), vocabulary)
 
 

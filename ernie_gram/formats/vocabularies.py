@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.parameters import LOWERCASE, flag, some_of, write_settings
+from ernie_gram.formats.parameters import LOWERCASE, Settings, flag, some_of, write_settings
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import read_json
 from reader.tokenization.basic_tokenizer import split_words
@@ -42,12 +42,12 @@ ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: t
 DIFFER = "token IDs may differ"
 
 
-def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary:
-    """Return the vocabulary in a folder; raises InputError if it is missing or damaged."""
+def read_vocabulary(folder: Path, settings: Settings, source: str) -> Vocabulary:
+    """Return the vocabulary in a folder, whose settings stand in `source`; raises InputError if one is damaged."""
     path = vocabulary_in(folder)
     if path is None:
         raise InputError(f"{folder}: has no vocabulary; put the model's {' or '.join(FILE_NAMES)} there")
-    return load_vocabulary(path, lowercase)
+    return load_vocabulary(path, flag(settings, LOWERCASE, True, source))
 
 
 def write_tokenizer(vocabulary: Vocabulary, folder: Path, class_name: str, max_tokens: int, **rules: Any) -> None:
@@ -82,8 +82,6 @@ def read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
     said = rules if is_general else settings
     lowercase = flag(said, LOWERCASE, not is_general, source)
     notes = [] if is_general or LOWERCASE in settings or rules.get(LOWERCASE) else [ASSUMED]
-    if notes and LOWERCASE in rules and "normalizers" in tokenizer["normalizer"]:
-        notes = [f"{ASSUMED} from version 5; version 4 keeps capitals, as the normalizer in {TOKENIZER} does"]
     kind = settings.get("word_tokenizer_type", "basic")
     if kind != "basic":
         raise InputError(f"{source}: word_tokenizer_type is {kind!r}; only BERT's own can be read")

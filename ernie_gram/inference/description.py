@@ -1,27 +1,33 @@
-"""The folder of an exported model, and its description. No Paddle here.
+"""The folder of an exported model, its description, and the model in it. No Paddle here.
 
 model.json        Paddle's program; model.pdiparams: its parameters
-inference.json    what the program reads and computes, and how text becomes token IDs (`Description`)
+inference.json    what the program reads and computes, how text becomes token IDs (`TextSettings`), and the network
 vocab.txt         the vocabulary, or spm.model of sentencepiece
-lexicon.tsv       the n-grams among the classes, with lexicon.tsv.json; only if a head predicts n-grams
+lexicon.tsv       the n-grams, with lexicon.tsv.json; only if there are any, and units are predicted
 checksums.json    SHA-256 of the files above
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.run.checkpoint import CHECKSUMS, verify
+from ernie_gram.formats.ours import checked_heads
+from ernie_gram.formats.parameters import check_numbers, check_shapes, encoder_shapes, model_config
+from ernie_gram.formats.untrusted.reading import read_program
+from ernie_gram.formats.vocabularies import check_vocabulary
+from ernie_gram.pretraining.config import max_tokens
+from ernie_gram.run.checkpoint import verify
+from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.untrusted_text import read_json, record_of
-from reader.tokenization.vocabulary_file import FILE_NAMES
+from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary
 
+NAME = "exported"
 PROGRAM, PARAMETERS = "model.json", "model.pdiparams"
-DESCRIPTION = "inference.json"
+DESCRIPTION, ONNX_DESCRIPTION = "inference.json", "onnx.json"
 FORMAT_VERSION = 1
 # The kinds of outputs of a model without a task.
 ENCODER, FILL_MASK = "encoder", "fill_mask"
@@ -30,21 +36,6 @@ KINDS = (ENCODER, FILL_MASK)
 PROBABILITIES = "probabilities"
 # The precisions of matrix products that can be asked for.
 PRECISIONS = ("float32", "bfloat16")
-
-
-@dataclass(frozen=True)
-class ArraySpec:
-    """An array that a program reads or computes.
-
-    Attributes:
-        name: of a feed, the name in the batch contract (fields.py).
-        shape: one letter per dimension; the sizes B (sequences) and L (slots) may differ between calls.
-        dtype: numpy's name.
-    """
-
-    name: str
-    shape: str
-    dtype: str
 
 
 @dataclass(frozen=True)
@@ -64,69 +55,41 @@ class TextSettings:
     segmenter: str
 
 
-@dataclass(frozen=True)
-class Description:
-    """What an exported program reads and computes.
+def text_settings(model: ModelRecord) -> TextSettings:
+    """Return how text becomes token IDs for a model that was not exported."""
+    vocabulary = model.vocabulary
+    return TextSettings(max_tokens(model), vocabulary.file_name, vocabulary.lowercase, segmenter_of(model.lexicon))
 
-    Attributes:
-        outputs: the kind of its outputs, for example "encoder", which decides how texts are answered.
-        feeds, fetches: the arrays, in the order of the program's inputs and outputs.
-        text: how text becomes token IDs.
-        task: more settings for this kind of outputs, as JSON values.
-        network: what the program was built from, as JSON values: it is built again, with the kernels for this device.
-        paddle: version of Paddle that wrote the program.
+
+def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:
+    """Verify the folder of an exported model, and return the model, with the parameters that its outputs need.
+
+    Raises InputError if a file is missing or altered, for a description of another format version, and for invalid
+    settings and parameters that do not fit them.
     """
-
-    outputs: str
-    feeds: tuple[ArraySpec, ...]
-    fetches: tuple[ArraySpec, ...]
-    text: TextSettings
-    task: dict[str, Any] = field(default_factory=dict)
-    network: dict[str, Any] = field(default_factory=dict)
-    paddle: str = ""
-
-    @property
-    def fetch_names(self) -> tuple[str, ...]:
-        """Names of the fetches, in order."""
-        return tuple(spec.name for spec in self.fetches)
-
-    def as_json(self) -> str:
-        """Return the content of `inference.json`."""
-        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
-
-
-def load_description(folder: Path) -> Description:
-    """Verify the folder of an exported model, and return its description.
-
-    Raises InputError if a file is missing or altered, or if the description is invalid or of another format version.
-    """
-    path = folder / DESCRIPTION
-    if not path.is_file() and not (folder / CHECKSUMS).is_file():
-        reason = "not an exported model" if folder.is_dir() else "no such folder"
-        raise InputError(f"{folder}: {reason}; write one with `ernie-gram convert --to inference`")
     try:
         verify(folder, (DESCRIPTION, PROGRAM, PARAMETERS), "exported model", listed=True)
     except InputError as error:
         raise InputError(f"{error}; export it again") from error
+    path = folder / DESCRIPTION
     tree = read_json(path)
-    if (version := tree.pop("format_version", None)) != FORMAT_VERSION:
+    if (version := tree.get("format_version")) != FORMAT_VERSION:
         raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
-    for part in ("feeds", "fetches"):
-        specs = tree.get(part)
-        if not isinstance(specs, list):
-            raise InputError(f"{path}: {part}: expected a list of arrays")
-        tree[part] = tuple(record_of(ArraySpec, spec, f"{path}: {part}") for spec in specs)
-    tree["text"] = record_of(TextSettings, tree.get("text"), f"{path}: text")
-    description = record_of(Description, tree, str(path))
-    if description.text.vocabulary not in FILE_NAMES:
-        name, known = description.text.vocabulary, ", ".join(FILE_NAMES)
-        raise InputError(f"{path}: text.vocabulary is {name!r}, not one of {known}")
-    if not description.network:
+    text, network = record_of(TextSettings, tree.get("text"), f"{path}: text"), tree.get("network")
+    if text.vocabulary not in FILE_NAMES:
+        raise InputError(f"{path}: text.vocabulary is {text.vocabulary!r}, not one of {', '.join(FILE_NAMES)}")
+    if not isinstance(network, dict) or not isinstance(network.get("model"), dict):
         raise InputError(f"{path}: network is missing: an earlier version wrote it; export the model again")
-    return description
-
-
-def check_exportable(model: ModelRecord, outputs: str) -> None:
-    """Raise InputError if a model lacks the heads that these outputs need."""
-    if outputs == FILL_MASK and model.pretraining is None:
-        raise InputError(f"{model.source}: has no prediction heads; use --outputs {ENCODER}")
+    heads = checked_heads(network.get("pretraining"), f"{path}: network")
+    stored = read_program(folder / PROGRAM, folder / PARAMETERS)
+    check_numbers(stored.arrays, str(folder / PARAMETERS))
+    config = model_config(network["model"], f"{path}: network")
+    config = replace(config, vocab_size=config.vocab_size or 1, use_pooler="pooled_fc.w_0" in stored.arrays)
+    expected = encoder_shapes(config)
+    shapes = {name: values.shape for name, values in stored.arrays.items() if name in expected}
+    check_shapes(shapes, expected, str(folder / PARAMETERS))
+    vocabulary = load_vocabulary(folder / text.vocabulary, text.lowercase)
+    check_vocabulary(vocabulary, len(stored.arrays["word_embedding"]), folder)
+    lexicon = Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None
+    heads = heads if tree.get("outputs") == FILL_MASK else None
+    return ModelRecord(folder, NAME, config, stored.arrays, vocabulary, lexicon, heads, stored.notes), text

@@ -1,82 +1,57 @@
-"""Build the program of an encoder, and write a program, its parameters and its tokenizer settings as an exported model.
+"""Write a program, its parameters and its tokenizer settings as an exported model, whose files description.py lists.
 
-Shape letters: B sequences, L slots, N = B * L, H hidden.
+The commands of this project build the network again, with the kernels for their device, over the parameters of the
+export: `paddle.inference` ends a process in which a program has compiled operations (Paddle 3.3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import paddle
 
+from ernie_gram.distributed.world import World
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.ours import checked_heads
+from ernie_gram.formats.parameters import write_settings
 from ernie_gram.inference.description import (
     DESCRIPTION,
+    FILL_MASK,
+    FORMAT_VERSION,
     PARAMETERS,
+    PROBABILITIES,
     PROGRAM,
-    ArraySpec,
-    Description,
     TextSettings,
+    text_settings,
 )
-from ernie_gram.model import parameters as declared
-from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.encoder import Encoder, Pooler
+from ernie_gram.inference.forward import ENCODER_SHAPES, build_outputs
 from ernie_gram.paddle_private import Place
 from ernie_gram.run.checkpoint import write_checksums
-from ernie_gram.training.program import Program, open_program
+from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
-from reader.batches import fields
 from reader.batches.fields import FIELDS
 from reader.corpus.memmap import LEXICON
-from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.tokenization.vocabulary_file import save_vocabulary
 
-# The fetches and their shapes.
-ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
 
-
-def build_encoder(
-    config: ModelConfig,
-    vocab_size: int,
-    names: Collection[str] = tuple(ENCODER_SHAPES),
-    precision: str = "float32",
-    portable: bool = False,
-) -> Program:
-    """Build a program that encodes token IDs without dropout; it also reads sentence IDs if the model uses them.
+def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -> None:
+    """Write a model as an exported model.
 
     Args:
-        names: of what it fetches, in float32:
-            hidden: [B, L, H], the encoder's output in every slot; those of padding have no meaning.
-            cls: [B, H], the output in the first slot.
-            mean: [B, H], the mean over the slots without padding, those of [CLS] and [SEP] included.
-            pooled: [B, H], the pooler's output; left out if the model has no pooler.
-        precision, portable: see `open_program`.
+        outputs: "encoder", for the vectors of `build_encoder`; or "fill_mask", for the probabilities of
+            all units in the masked slots, as `fill_mask` computes them. With a generator, the program draws its samples
+            itself, the same ones as `fill_mask`.
+
+    Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
-    sentences = [fields.SENTENCE_IDS] if config.use_sentence_embedding else []
-    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences], precision, portable) as opened:
-        ids_BL, lengths_B = opened.feeds[fields.INPUT_IDS.name], opened.feeds[fields.LENGTHS.name]
-        encoder = Encoder(declared.encoder(config, vocab_size), config)
-        encoder.eval()
-        sentence_ids_BL, length = opened.feeds.get(fields.SENTENCE_IDS.name), paddle.shape(ids_BL)[1]
-        if not {"hidden", "mean"} & set(names):
-            first_B = paddle.arange(paddle.shape(ids_BL)[0]) * length
-            cls_BH, _ = encoder(ids_BL, lengths_B, sentence_ids_BL, wanted_M=first_B)
-            found = {"cls": cls_BH}
-        else:
-            rows_NH, _ = encoder(ids_BL, lengths_B, sentence_ids_BL)
-            hidden_BLH = rows_NH.reshape([-1, length, config.hidden_size])
-            cls_BH = hidden_BLH[:, 0]
-            found = {"hidden": hidden_BLH, "cls": cls_BH}
-        if "mean" in names:
-            is_real_BL1 = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype("float32").unsqueeze(2)
-            found["mean"] = (hidden_BLH * is_real_BL1).sum(1) / lengths_B.astype("float32").unsqueeze(1)
-        if config.use_pooler and "pooled" in names:
-            found["pooled"] = Pooler(config)(cls_BH)
-        return opened.finish({name: found[name] for name in names if name in found})
+    shapes = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES
+    program = build_outputs(model, tuple(shapes), portable=True)
+    fetches = {name: shapes[name] for name in program.fetches}
+    export_program(folder, program, model, outputs, fetches, text_settings(model), world.place)
 
 
 def export_program(
@@ -85,13 +60,9 @@ def export_program(
     model: ModelRecord,
     outputs: str,
     fetches: Mapping[str, str],
-    max_tokens: int,
-    segmenter: str,
+    text: TextSettings,
     place: Place,
-    task: dict[str, Any] | None = None,
-    lexicon: Lexicon | None = None,
     further: Mapping[str, bytes] | None = None,
-    network: dict[str, Any] | None = None,
 ) -> None:
     """Write an exported model (see description.py) atomically.
 
@@ -100,43 +71,49 @@ def export_program(
     Args:
         program: without dropout; built from batch fields.
         model: has all parameters of the program.
-        outputs, task, network: see Description; max_tokens, segmenter: see TextSettings.
+        outputs: the kind of what the program computes, for example "encoder".
         fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
-        lexicon: the n-grams among the classes of the fetches; None if there are none.
         further: content of other files of the folder, by name.
 
     Raises InputError if the folder exists or cannot be written, or if a parameter is missing or has another shape.
     """
     check_new_folder(folder)
     assert list(fetches) == list(program.fetches)
-    vocabulary = model.vocabulary
-    text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter)
-    feed_specs = tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in program.feeds)
-    fetch_specs = tuple(ArraySpec(name, shape, "float32") for name, shape in fetches.items())
-    description = Description(outputs, feed_specs, fetch_specs, text, task or {}, network or {}, paddle.__version__)
+    feeds = _placeholders(program)
+    config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
+    description = {
+        "format_version": FORMAT_VERSION,
+        "outputs": outputs,
+        # One letter per dimension; the sizes B (sequences) and L (slots) may differ between calls.
+        "feeds": [{"name": each, "shape": FIELDS[each].shape, "dtype": FIELDS[each].dtype} for each in feeds],
+        "fetches": [{"name": name, "shape": shape, "dtype": "float32"} for name, shape in fetches.items()],
+        "text": asdict(text),
+        "network": {"model": asdict(config), "pretraining": checked_heads(model.pretraining, str(model.source))},
+        "paddle": paddle.__version__,
+    }
     # A scope of its own: the parameters of another model in this process keep their values.
     with paddle.static.scope_guard(paddle.static.Scope()):
         set_parameters(program.main, model.parameters, str(model.source), place)
-        feeds = _placeholders(program.main)
         with atomic_folder(folder) as partial:
             paddle.static.save_inference_model(
                 str(partial / Path(PROGRAM).stem),
-                [feeds[name] for name in program.feeds],
+                list(feeds.values()),
                 list(program.fetches.values()),
                 paddle.static.Executor(place),
                 program=program.main,
             )
             assert {path.name for path in partial.iterdir()} == {PROGRAM, PARAMETERS}
-            save_vocabulary(vocabulary, partial / vocabulary.file_name)
-            if lexicon is not None:
-                lexicon.save(partial / LEXICON)
+            save_vocabulary(model.vocabulary, partial / text.vocabulary)
+            if outputs == FILL_MASK and model.lexicon is not None:
+                model.lexicon.save(partial / LEXICON)
             for name, content in (further or {}).items():
                 (partial / name).write_bytes(content)
-            (partial / DESCRIPTION).write_text(description.as_json(), encoding="utf-8")
+            write_settings(partial / DESCRIPTION, description)
             write_checksums(partial)
 
 
-def _placeholders(program: paddle.static.Program) -> dict[str, paddle.Tensor]:
-    """Return the placeholders of a program by name."""
-    operations = (op for op in program.global_block().ops if op.name() == "pd_op.data")
-    return {op.attrs()["name"]: op.result(0) for op in operations}
+def _placeholders(program: Program) -> dict[str, paddle.Tensor]:
+    """Return the placeholders of a program by name; Paddle refuses those that no fetch depends on."""
+    operations = (op for op in program.main.global_block().ops if op.name() == "pd_op.data")
+    found = {op.attrs()["name"]: op.result(0) for op in operations}
+    return {name: found[name] for name in program.feeds if not found[name].use_empty()}

@@ -2,12 +2,13 @@
 
 It has the kernels for this processor, and reads its parameters where they are: in the arrays of a file, or in a layer
 that is being trained. The outputs of a model are the encoder's, or the probabilities of units in masked slots.
+
+Shape letters: B sequences, L slots, N = B * L, H hidden.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,26 +17,27 @@ import paddle
 from paddle import nn
 
 from ernie_gram.distributed.device import current_place
-from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import model_config
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.description import PROBABILITIES
-from ernie_gram.inference.export import build_encoder
 from ernie_gram.kernels import bfloat16_products
 from ernie_gram.kernels.chains import join_operations
 from ernie_gram.kernels.folding import computed, erase_unread_parameters, fold_parameters
 from ernie_gram.kernels.rewriting import check_precision
-from ernie_gram.paddle_private import Place, share_memory
-from ernie_gram.pretraining.config import stored_config
+from ernie_gram.model import parameters as declared
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.encoder import Encoder, Pooler
+from ernie_gram.paddle_private import share_memory
+from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.training.program import Program
+from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import check_array
+from reader.batches import fields
 from reader.batches.fields import FIELDS, Batch
 
-# Builds the program that fetches outputs of the given names, with products in the given precision.
-Build = Callable[[tuple[str, ...], str], Program]
+# The fetches and their shapes.
+ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
 
 
 class Forward:
@@ -43,21 +45,22 @@ class Forward:
 
     def __init__(
         self,
-        build: Build,
+        build: Callable[[tuple[str, ...], str], Program],
         parameters: Mapping[str, Any],
         source: str,
-        place: Place,
         precision: str = "float32",
     ) -> None:
-        """Nothing is built before the first run.
+        """Nothing is built before the first run, which is on the present device.
 
         Args:
+            build: builds the program that fetches outputs of some names, with products in a precision.
             parameters: arrays by name, more than are needed perhaps, which must stay unchanged as long as this object
                 is used. Or the tensors of a layer on this device: then each run reads their present values.
             source: whose parameters these are, for errors.
             precision: of matrix products.
         """
-        self._build, self._parameters, self._source, self._place = build, dict(parameters), source, place
+        self._build, self._parameters, self._source = build, dict(parameters), source
+        self._place = place = current_place()
         self._is_layer = isinstance(next(iter(self._parameters.values()), None), paddle.Tensor)
         self._folds, self._precision = place.is_cpu_place() and not self._is_layer, precision
         # Of parameters that are folded, only products by matrices are in bfloat16.
@@ -90,17 +93,12 @@ class Forward:
         """
         program = self.prepare(names)
         with static_mode(self._scope):
-            self._follow_layer(program)
+            for name in program.parameters if self._is_layer else ():
+                share_memory(self._scope.var(name).get_tensor(), self._parameters[name])
             if seed is not None:
                 paddle.seed(seed)
             given = {name: np.ascontiguousarray(batch[name], FIELDS[name].dtype) for name in program.feeds}
             return program.run(self._executor, given)
-
-    def _follow_layer(self, program: Program) -> None:
-        for name in program.parameters:
-            value = self._parameters.get(name)
-            if isinstance(value, paddle.Tensor):
-                share_memory(self._scope.var(name).get_tensor(), value)
 
     def _set_parameters(self, program: Program) -> None:
         erase_unread_parameters(program.main)  # of heads that these outputs do not need
@@ -112,7 +110,6 @@ class Forward:
         if self._folds:
             folded = fold_parameters(program.main, self._rounds)
             join_operations(program.main, {value.id for value in program.fetches.values()})
-        read = {parameter.name for parameter in program.main.global_block().all_parameters()}
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name
             if self._scope.find_var(name) is not None:
@@ -121,33 +118,21 @@ class Forward:
             made = computed(folded, name, self._parameters) if name in folded else self._parameters[name]
             # On a CPU, without a copy.
             variable.set(made, self._place, self._place.is_cpu_place())
-        for name in {each for sources, _ in folded.values() for each in sources} - read - folded.keys():
-            # All programs read what was computed from it. Its shape is kept, for checks.
-            self._parameters[name] = np.broadcast_to(np.float32(np.nan), self._parameters[name].shape)
-
-
-def network_of(model: ModelRecord) -> dict[str, Any]:
-    """Return what `build_outputs` needs of a model, as JSON values: its shape, its heads, and numbers of units."""
-    heads, tokens = model.pretraining, len(model.vocabulary)
-    ngrams = len(model.lexicon) if heads is not None and is_explicit(heads) and model.lexicon is not None else 0
-    config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
-    return {"model": asdict(config), "pretraining": heads, "tokens": tokens, "ngrams": ngrams}
 
 
 def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:
     """Return the forward program of a model, with the present parameters of a layer of it if there is one."""
     parameters = model.parameters if layer is None else {each.name: each for each in layer.parameters()}
-    build = partial(build_outputs, network_of(model))
-    return Forward(build, parameters, str(model.source), current_place(), precision)
+    return Forward(partial(build_outputs, model), parameters, str(model.source), precision)
 
 
 def build_outputs(
-    network: Mapping[str, Any], names: Sequence[str], precision: str = "float32", portable: bool = False
+    model: ModelRecord, names: Sequence[str], precision: str = "float32", portable: bool = False
 ) -> Program:
     """Build a program without dropout.
 
     Args:
-        network: of a model with heads, if they are needed; see `network_of`.
+        model: with heads, if they are needed.
         names: of what it fetches: see build_encoder; or only "probabilities", of all units in the slots of the field
             `slots`, [M, C]; a generator's samples fill the masks first.
         precision, portable: see `open_program`.
@@ -155,7 +140,46 @@ def build_outputs(
     Raises InputError for invalid settings.
     """
     if PROBABILITIES not in names:
-        config = model_config(network["model"], "network")
-        return build_encoder(config, network["model"]["vocab_size"], names, precision, portable)
-    heads = stored_config(network["pretraining"], network["model"], "network")
-    return build_prediction(heads, CorpusSizes(network["tokens"], network["ngrams"]), precision, portable)
+        return build_encoder(model.config, len(model.parameters["word_embedding"]), names, precision, portable)
+    sizes = CorpusSizes(len(model.vocabulary), len(model.lexicon or ()))
+    return build_prediction(prediction_config(model), sizes, precision, portable)
+
+
+def build_encoder(
+    config: ModelConfig,
+    vocab_size: int,
+    names: Collection[str] = tuple(ENCODER_SHAPES),
+    precision: str = "float32",
+    portable: bool = False,
+) -> Program:
+    """Build a program that encodes token IDs without dropout; it also reads sentence IDs if the model uses them.
+
+    Args:
+        names: of what it fetches, in float32:
+            hidden: [B, L, H], the encoder's output in every slot; those of padding have no meaning.
+            cls: [B, H], the output in the first slot.
+            mean: [B, H], the mean over the slots without padding, those of [CLS] and [SEP] included.
+            pooled: [B, H], the pooler's output; left out if the model has no pooler.
+        precision, portable: see `open_program`.
+    """
+    sentences = [fields.SENTENCE_IDS] if config.use_sentence_embedding else []
+    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences], precision, portable) as opened:
+        ids_BL, lengths_B = opened.feeds[fields.INPUT_IDS.name], opened.feeds[fields.LENGTHS.name]
+        encoder = Encoder(declared.encoder(config, vocab_size), config)
+        encoder.eval()
+        sentence_ids_BL, length = opened.feeds.get(fields.SENTENCE_IDS.name), paddle.shape(ids_BL)[1]
+        if not {"hidden", "mean"} & set(names):
+            first_B = paddle.arange(paddle.shape(ids_BL)[0]) * length
+            cls_BH, _ = encoder(ids_BL, lengths_B, sentence_ids_BL, wanted_M=first_B)
+            found = {"cls": cls_BH}
+        else:
+            rows_NH, _ = encoder(ids_BL, lengths_B, sentence_ids_BL)
+            hidden_BLH = rows_NH.reshape([-1, length, config.hidden_size])
+            cls_BH = hidden_BLH[:, 0]
+            found = {"hidden": hidden_BLH, "cls": cls_BH}
+        if "mean" in names:
+            is_real_BL1 = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype("float32").unsqueeze(2)
+            found["mean"] = (hidden_BLH * is_real_BL1).sum(1) / lengths_B.astype("float32").unsqueeze(1)
+        if config.use_pooler and "pooled" in names:
+            found["pooled"] = Pooler(config)(cls_BH)
+        return opened.finish({name: found[name] for name in names if name in found})

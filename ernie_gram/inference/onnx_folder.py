@@ -1,7 +1,7 @@
 """The folder of a model in ONNX.
 
 model.onnx        the network with its parameters
-onnx.json         what it reads and computes, and how text becomes token IDs (`Description`)
+onnx.json         what it reads and computes, and how text becomes token IDs
 vocab.txt         the vocabulary, or spm.model of sentencepiece; and further files, as of an exported program
 README.md         how to run it
 checksums.json    SHA-256 of the files above
@@ -25,57 +25,35 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.formats.model_card import FILE_NAME, rendered
+from ernie_gram.formats.parameters import write_settings
 from ernie_gram.inference.description import (
     DESCRIPTION,
-    FILL_MASK,
+    ONNX_DESCRIPTION,
     PARAMETERS,
     PROGRAM,
-    ArraySpec,
-    Description,
-    load_description,
+    read_exported,
 )
+from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.run.checkpoint import CHECKSUMS, write_checksums
-from reader.batches.fields import SLOTS
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.system.processes import lines_of_module
-from reader.tokenization.vocabulary import MASK
-from reader.tokenization.wordpiece import WordPieceVocabulary
+from reader.system.untrusted_text import read_json
 
 TO, ONNX = "--to", "onnx"
-FILE, DESCRIBED, CARD = "model.onnx", "onnx.json", "README.md"
+FILE = "model.onnx"
 # A file of protobuf is smaller than this.
 MAX_BYTES = 2**31
 # The first version of ONNX's operators that has LayerNormalization.
 OPSET = 17
-
-RUN = """```python
-import numpy as np, onnxruntime
-from tokenizers import BertWordPieceTokenizer
-
-texts = {texts}
-tokenizer = BertWordPieceTokenizer("vocab.txt", lowercase={lowercase})
-tokenizer.enable_padding()
-encoded = tokenizer.encode_batch(texts)
-ids, sentences, mask = (np.array([getattr(e, n) for e in encoded]) for n in ("ids", "type_ids", "attention_mask"))
-feeds = {{"input_ids": ids, "lengths": mask.sum(1), "sentence_ids": sentences, "slots": np.flatnonzero({slots})}}
-session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
-print(session.run(None, {{each.name: feeds[each.name] for each in session.get_inputs()}}))
-```"""
-
-
-def check_onnx() -> None:
-    """Raise InputError unless what converts is installed."""
-    missing = [name for name in ("paddle2onnx", "onnx") if find_spec(name) is None]
-    require(not missing, TO, f"onnx: needs {' and '.join(missing)}: pip install 'ernie-gram[onnx]'")
 
 
 def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
@@ -84,18 +62,21 @@ def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
     Args:
         write: writes the model as an exported program (see description.py) into a new folder.
 
-    Raises InputError as `write` and `check_onnx` do, if the folder exists, and if ONNX cannot hold the model.
+    Raises InputError as `write` does, if what converts is not installed, if the folder exists, and if ONNX cannot hold
+    the model.
     """
-    check_onnx()
+    missing = [name for name in ("paddle2onnx", "onnx") if find_spec(name) is None]
+    require(not missing, TO, f"onnx: needs {' and '.join(missing)}: pip install 'ernie-gram[onnx]'")
     check_new_folder(folder)
     with tempfile.TemporaryDirectory() as parent:
         program = Path(parent) / "program"
         write(program)
         size = (program / PARAMETERS).stat().st_size
         require(size < MAX_BYTES, TO, f"onnx: a file holds less than 2 GB, and the parameters have {size:,} bytes")
-        description = load_description(program)
+        model, description = read_exported(program)[0], read_json(program / DESCRIPTION)
+        has_generator = model.pretraining is not None and prediction_config(model).objective.has_generator
         reason = "onnx: a generator's samples cannot be repeated there; use --outputs encoder"
-        require(not description.task.get("has_generator"), TO, reason)
+        require(not has_generator, TO, reason)
         with atomic_folder(folder) as partial:
             try:
                 for _ in lines_of_module(__name__, str(program), str(partial / FILE)):
@@ -105,39 +86,21 @@ def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
             for path in program.iterdir():
                 if path.name not in (PROGRAM, PARAMETERS, DESCRIPTION, CHECKSUMS):
                     shutil.copyfile(path, partial / path.name)
-            (partial / DESCRIBED).write_text(replace(description, network={}).as_json(), encoding="utf-8")
-            (partial / CARD).write_text(card(folder.name, description), encoding="utf-8")
+            write_settings(partial / ONNX_DESCRIPTION, description | {"network": {}})
+            (partial / FILE_NAME).write_text(rendered("onnx.md", name=folder.name, **description), "utf-8")
             write_checksums(partial)
 
 
-def card(name: str, description: Description) -> str:
-    """Return how a model is run with ONNX Runtime, in Markdown."""
-    pairs = [("reads", each) for each in description.feeds] + [("computes", each) for each in description.fetches]
-    lines = [f"- {verb} `{each.name}`, {each.dtype} {list(each.shape)}" for verb, each in pairs]
-    fills, text = description.outputs == FILL_MASK, description.text
-    run = RUN.format(
-        texts=f'["a {MASK} text", "{MASK} of {MASK}"]' if fills else '["a text", "another one"]',
-        lowercase=text.lowercase,
-        slots="ids == tokenizer.token_to_id('[MASK]')" if fills else "mask",
-    )
-    if text.vocabulary != WordPieceVocabulary.file_name:
-        run = f"Texts are split by {text.vocabulary} of SentencePiece, Han characters before it by {text.segmenter}."
-    slots = f"`{SLOTS.name}` are the numbers b * L + l of the slots that are computed.\n\n"
-    head = f"# {name}\n\nA model in ONNX ({description.outputs}). B texts have L tokens each, padding included.\n\n"
-    used = slots if any(each.name == SLOTS.name for each in description.feeds) else ""
-    return head + "\n".join(lines) + "\n\n" + used + run + "\n"
-
-
-def name_values(graph: Any, specs: tuple[ArraySpec, ...], values: Any) -> None:
+def name_values(graph: Any, specs: list[dict[str, str]], values: Any) -> None:
     """Give the inputs or the outputs of a graph the names and axes of their specs; H and C are not free."""
     for value, spec in zip(values, specs, strict=True):
         for node in graph.node:
             for names in (node.input, node.output):
                 for i, name in enumerate(names):
                     if name == value.name:
-                        names[i] = spec.name
-        value.name = spec.name
-        for size, letter in zip(value.type.tensor_type.shape.dim, spec.shape, strict=True):
+                        names[i] = spec["name"]
+        value.name = spec["name"]
+        for size, letter in zip(value.type.tensor_type.shape.dim, spec["shape"], strict=True):
             if size.dim_value <= 0:
                 size.dim_param = letter
 
@@ -150,13 +113,11 @@ def main() -> None:
     import onnx
     import paddle2onnx
 
-    description = load_description(folder)
+    description = read_json(folder / DESCRIPTION)
     source = str(folder / PROGRAM), str(folder / PARAMETERS)
     paddle2onnx.export(*source, str(path), opset_version=OPSET, optimize_tool="none")
-    if not path.is_file():
-        raise InputError("paddle2onnx wrote no file")
     model = onnx.load(path)
-    name_values(model.graph, description.feeds, model.graph.input)
-    name_values(model.graph, description.fetches, model.graph.output)
+    name_values(model.graph, description["feeds"], model.graph.input)
+    name_values(model.graph, description["fetches"], model.graph.output)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)

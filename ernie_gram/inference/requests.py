@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,23 +16,11 @@ from reader.system.progress import progress, show_progress
 from reader.system.untrusted_text import json_value
 
 Line = tuple[str, bytes]
+# What an answer repeats: the texts, under KEYS, or the JSON object that contains them.
+Record = dict[str, Any]
+KEYS = ("text", "text_a", "text_b")
 Encoded = TypeVar("Encoded")
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class Request:
-    """One or two texts to answer.
-
-    Attributes:
-        name: the file and the line, for errors.
-        texts: one text, or a pair.
-        record: what the answer repeats: the texts, or the JSON object that contains them.
-    """
-
-    name: str
-    texts: tuple[str, ...]
-    record: dict[str, Any]
 
 
 def read_lines(paths: list[Path]) -> Iterator[Line]:
@@ -50,25 +39,20 @@ def read_lines(paths: list[Path]) -> Iterator[Line]:
 
 def _lines(paths: list[Path]) -> Iterator[Line]:
     size = sum(path.stat().st_size for path in paths) if paths else os.fstat(0).st_size
+    files: list[Path | None] = [*paths] or [None]
     with progress("answering", size or None, "B") as bar:  # the size of a pipe is 0
-        if not paths:
-            yield from _named_lines("standard input", iter(sys.stdin.buffer), bar.update)
-        for path in paths:
+        for path in files:
+            name, blank = str(path or "standard input"), list[Line]()
             try:
-                with path.open("rb") as file:
-                    yield from _named_lines(str(path), file, bar.update)
+                with path.open("rb") if path else nullcontext(sys.stdin.buffer) as lines:
+                    for number, line in enumerate(lines, start=1):
+                        bar.update(len(line))
+                        blank.append((f"{name}, line {number}", line.rstrip(b"\r\n")))
+                        if line.strip():
+                            yield from blank
+                            blank.clear()
             except OSError as error:
-                raise InputError(f"{path}: cannot read the texts: {error.strerror}") from error
-
-
-def _named_lines(name: str, lines: Iterator[bytes], report: Callable[[int], object]) -> Iterator[Line]:
-    blank: list[Line] = []
-    for number, line in enumerate(lines, start=1):
-        report(len(line))
-        blank.append((f"{name}, line {number}", line.rstrip(b"\r\n")))
-        if line.strip():
-            yield from blank
-            blank.clear()
+                raise InputError(f"{name}: cannot read the texts: {error.strerror}") from error
 
 
 def decoded(line: bytes) -> str:
@@ -82,23 +66,21 @@ def decoded(line: bytes) -> str:
     return text
 
 
-def single_request(name: str, line: bytes) -> Request:
-    """Return the request of a line that is one text; raises InputError."""
-    text = decoded(line)
-    return Request(name, (text,), {"text": text})
+def single_text(line: bytes) -> Record:
+    """Return the request in a line that is one text; raises InputError."""
+    return {"text": decoded(line)}
 
 
-def pair_request(name: str, line: bytes) -> Request:
-    """Return the request of a line that is one text, or two texts with a tab between them; raises InputError."""
-    texts = tuple(decoded(line).split("\t"))
+def pair_of_texts(line: bytes) -> Record:
+    """Return the request in a line that is one text, or two texts with a tab between them; raises InputError."""
+    texts = decoded(line).split("\t")
     if len(texts) > 2:
         raise InputError(f"{len(texts)} texts, separated by tabs; expected one text or a pair")
-    keys = ("text",) if len(texts) == 1 else ("text_a", "text_b")
-    return Request(name, texts, dict(zip(keys, texts, strict=True)))
+    return dict(zip(("text",) if len(texts) == 1 else ("text_a", "text_b"), texts, strict=True))
 
 
-def json_request(name: str, line: bytes) -> Request:
-    """Return the request of a line that is a JSON object with "text", or with "text_a" and "text_b".
+def json_object(line: bytes) -> Record:
+    """Return the request in a line that is a JSON object with "text", or with "text_a" and "text_b".
 
     Raises InputError if it is not one.
     """
@@ -108,14 +90,11 @@ def json_request(name: str, line: bytes) -> Request:
         raise InputError(f"not JSON: {error}") from error
     if not isinstance(record, dict):
         raise InputError(f"expected a JSON object, found {type(record).__name__}")
-    keys = [key for key in ("text", "text_a", "text_b") if key in record]
+    keys = [key for key in KEYS if key in record]
     if keys not in (["text"], ["text_a", "text_b"]):
         found = " and ".join(keys) or "none of these"
         raise InputError(f'expected the key "text", or "text_a" and "text_b"; found {found}')
-    return Request(name, tuple(record[key] for key in keys), record)
-
-
-RequestParser = Callable[[str, bytes], Request]
+    return record
 
 
 @dataclass
@@ -124,7 +103,7 @@ class Answers(Generic[Encoded, Answer]):
 
     Attributes:
         lines: name and content of each line.
-        parse: how a line becomes a request.
+        parse: returns the request in a line; raises InputError.
         encode: returns a request's texts as a sequence of tokens; raises InputError.
         answer: returns one answer for each of some encoded requests.
         window: number of requests that are answered together; with 1, each before the next line is read.
@@ -132,26 +111,26 @@ class Answers(Generic[Encoded, Answer]):
     """
 
     lines: Iterable[Line]
-    parse: RequestParser
+    parse: Callable[[bytes], Record]
     encode: Callable[[tuple[str, ...]], Encoded]
     answer: Callable[[list[Encoded]], Iterable[Answer]]
     window: int
     invalid: int = 0
 
-    def __iter__(self) -> Iterator[tuple[Request, Answer]]:
-        """Yield each valid request with its answer, in the order of the lines."""
+    def __iter__(self) -> Iterator[tuple[str, Record, Answer]]:
+        """Yield the name of each valid line, its request and its answer, in the order of the lines."""
         valid = self._encoded()
         while window := list(islice(valid, self.window)):
-            requests, encoded = zip(*window, strict=True)
-            yield from zip(requests, self.answer([*encoded]), strict=True)
+            names, records, encoded = zip(*window, strict=True)
+            yield from zip(names, records, self.answer([*encoded]), strict=True)
 
-    def _encoded(self) -> Iterator[tuple[Request, Encoded]]:
+    def _encoded(self) -> Iterator[tuple[str, Record, Encoded]]:
         for name, line in self.lines:
             try:
-                request = self.parse(name, line)
-                encoded = self.encode(request.texts)
+                record = self.parse(line)
+                encoded = self.encode(tuple(record[key] for key in KEYS if key in record))
             except InputError as error:
                 print_error(f"{name}: {error}")
                 self.invalid += 1
             else:
-                yield request, encoded
+                yield name, record, encoded

@@ -1,6 +1,6 @@
-"""Convert a user's texts to sequences of token IDs, and sequences to batches.
+"""Convert a user's texts to sequences of token IDs, sequences to batches, and probabilities to ranked units.
 
-Shape letters: B sequences, L slots (the maximum over the batch), M masked slots, H hidden.
+Shape letters: B sequences, L slots (the maximum over the batch), M masked slots, H hidden, C classes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 
 from reader.batches import fields
 from reader.batches.fields import Batch
+from reader.corpus.units import UnitNames
 from reader.errors import InputError, quoted
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import check_text
@@ -72,8 +73,18 @@ class TextAttention:
     weights: Float32s
 
 
+@dataclass(frozen=True)
+class Guess:
+    """A unit and its probability."""
+
+    unit: str
+    probability: float
+
+
 # The outputs that are one vector for a text.
 VECTORS = ("mean", "cls", "pooled")
+DRAWS = 8  # default number of a generator's samples to average over
+LINES_PER_BATCH = 16  # default number of texts per batch
 
 
 def parts_of(text: Text) -> tuple[str, ...]:
@@ -166,3 +177,26 @@ def padded(rows: list[Int64s], padding: int) -> Int64s:
     for target, row in zip(filled, rows, strict=True):
         target[: len(row)] = row
     return filled
+
+
+def best_units(units: UnitNames, probabilities_C: Float32s, limit: int, ngrams_only: bool = False) -> list[Guess]:
+    """Return the `limit` units with the highest probability in one slot, best first. Special tokens are left out.
+
+    Probabilities are not normalised again, so without the special tokens they do not add up to 1.
+    """
+    first = len(units.vocabulary) if ngrams_only else 0
+    special = units.vocabulary.special_ids
+    best = first + np.argsort(-probabilities_C[first:], kind="stable")[: limit + len(special)]
+    ranked = best[~np.isin(best, special)][:limit]
+    return [Guess(units.text(int(unit)), float(probabilities_C[unit])) for unit in ranked]
+
+
+def guesses_by_row(
+    units: UnitNames, batch: Batch, probabilities_MC: Float32s, limit: int, ngrams_only: bool = False
+) -> list[list[list[Guess]]]:
+    """Return the `limit` best units for every masked slot of every sequence of a batch."""
+    num_rows, length = batch[fields.INPUT_IDS.name].shape
+    guesses: list[list[list[Guess]]] = [[] for _ in range(num_rows)]
+    for slot, probabilities_C in zip(batch[fields.SLOTS.name], probabilities_MC, strict=True):
+        guesses[slot // length].append(best_units(units, probabilities_C, limit, ngrams_only))
+    return guesses

@@ -11,7 +11,7 @@ import numpy as np
 
 from ernie_gram.api import Model
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.units import best_units
+from ernie_gram.inference.texts import best_units
 from ernie_gram.reporting.runs import ReportedRun, explicit_first, read_object
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
@@ -109,7 +109,6 @@ def _guesses(model: Model, corpus: Corpus, text: Text) -> list[tuple[list[str], 
     An n-gram is one [MASK] for a model whose classes include n-grams, otherwise one for each of its tokens. Raises
     InputError if the model cannot fill masks, or if its units are not those of the corpus.
     """
-    model.check_heads()
     if model.has_ngrams and (lexicon := model.units.lexicon) and lexicon.fingerprint != corpus.info.lexicon:
         raise InputError(f"{corpus.path} was made with another lexicon")
     special = model.texts.vocabulary

@@ -14,10 +14,10 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import World, on_cpu
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
-from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
+from ernie_gram.graph import computing, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.rewriting import can_fuse_attention, use_kernels
-from ernie_gram.paddle_private import operations_listed_once, prepared_run, short_call_stacks
+from ernie_gram.paddle_private import prepared_run
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
@@ -85,7 +85,6 @@ class OpenProgram:
             skip_gradients_of_additions(self.main, fetches.values())
         if not self.portable:
             use_kernels(self.main, self.precision, fetches.values())
-        share_constants(self.main)
         return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 
@@ -101,8 +100,8 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
     """
     main, startup = paddle.static.Program(), paddle.static.Program()
     fuses = not portable and can_fuse_attention()
-    names, stacks = paddle.utils.unique_name.guard(), short_call_stacks()
-    with paddle.static.program_guard(main, startup), names, stacks, computing(precision, fuses), catch_warnings():
+    names = paddle.utils.unique_name.guard()
+    with paddle.static.program_guard(main, startup), names, computing(precision, fuses), catch_warnings():
         simplefilter("ignore", UserWarning)  # `paddle.full_like` asks a value of a program for its place (3.3.1)
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
         yield OpenProgram(main, startup, feeds, precision, portable)
@@ -166,8 +165,7 @@ def add_backward(
     scale = guard and guard.loss_scale
     scaled = total if scale is None else total * scale
     parameters = [p for p in opened.main.global_block().all_parameters() if not p.stop_gradient]
-    with operations_listed_once():
-        gradients = paddle.static.gradients([scaled], parameters)
+    gradients = paddle.static.gradients([scaled], parameters)
     pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
     taken = take_lookups(pairs, sparse_parameters)
     if recompute:

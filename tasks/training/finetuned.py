@@ -19,12 +19,11 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, Description, load_description
+from ernie_gram.inference.description import DESCRIPTION, PRECISIONS, read_exported
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.tokenizer import Tokenizer
-from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
@@ -102,7 +101,8 @@ def read_description(path: Path) -> TaskDescription:
         settings, segmenter, precision = content["settings"], content["segmenter"], content["precision"]
         task = read_task_file(own) if own.is_file() else TASKS.get(name)
         if task is None:
-            raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
+            known = f"the task {name!r} is not in the registry, and there is no {TASK_FILE}"
+            raise InputError(f"{source}: {known} beside it; give the run of the fine-tuning")
         named = {"name": name, "title": content["title"]} if own.is_file() else {}
         with located(source):
             task = replace(task, labels=None if labels is None else tuple(labels), **named)
@@ -123,15 +123,13 @@ class LoadedModel:
         source: the folder of the checkpoint or of the exported program.
         description: its task, with labels, and the settings of its kind.
         tokenizer: the tokenizer of its training.
-        model: its parameters, including those of the output layer; None for an exported program, which contains them.
-        exported: the description of an exported program; None for other models.
+        model: its parameters, including those of the output layer.
     """
 
     source: Path
     description: TaskDescription
     tokenizer: Tokenizer
-    model: ModelRecord | None
-    exported: Description | None = None
+    model: ModelRecord
 
     @property
     def task(self) -> Task:
@@ -141,7 +139,7 @@ class LoadedModel:
     @property
     def notes(self) -> list[str]:
         """What was changed, passed over or not found while reading, one line each, with the folder's name."""
-        notes = [*self.model.notes] if self.model else []
+        notes = [*self.model.notes]
         if self.task.unanswerable and self.description.settings.span.null_threshold is None:
             notes.append('has no threshold for "no answer", because its training has not ended: 0 is used')
         return [f"{self.source}: {note}" for note in notes]
@@ -172,7 +170,6 @@ class LoadedModel:
 
         No option accepts the loss: without a part of the output layer, the results would differ.
         """
-        assert self.model is not None
         parameters, kind = self.model.parameters, self.kind
         if kind.paddlenlp_class is None:
             reason = f"{kind.name.replace('_', ' ')}: PaddleNLP has no such class of ErnieGram"
@@ -196,18 +193,9 @@ def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
-    exported: Description | None = None
     if (run / DESCRIPTION).is_file():
-        exported = load_description(run)
-        if exported.outputs != TASK_SCORES:
-            command = "fill-mask" if exported.outputs == FILL_MASK else "infer"
-            raise InputError(f"{run}: has {exported.outputs} outputs, not those of a task; use ernie-gram {command}")
-        description, model = read_description(run), None
-        vocabulary = load_vocabulary(run / exported.text.vocabulary, exported.text.lowercase)
-    else:
-        description, model = read_description(run), read or read_model(run)
-        if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
-            raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
-        vocabulary = model.vocabulary
-    tokenizer, source = Tokenizer(vocabulary, description.segmenter), model.source if model else run
-    return LoadedModel(source, description, tokenizer, model, exported)
+        read, _ = read_exported(run)
+    description, model = read_description(run), read or read_model(run)
+    if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
+        raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
+    return LoadedModel(model.source, description, Tokenizer(model.vocabulary, description.segmenter), model)

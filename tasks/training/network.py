@@ -21,8 +21,7 @@ from paddle import nn
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.parameters import HEAD_TRANSFORM, model_config
-from ernie_gram.inference.exported_program import exported_forward
+from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference.forward import Forward
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
@@ -92,10 +91,6 @@ class TaskNetwork:
         """Return the network of a kind over a model with these parameters."""
         config = replace(config, vocab_size=len(parameters["word_embedding"]))
         return cls(kind, config, HEAD_TRANSFORM[0] in parameters)
-
-    def described(self) -> dict[str, Any]:
-        """Return what `build_scores` needs besides the kind, as JSON values."""
-        return {"model": asdict(self.config), "has_lm_transform": self.has_lm_transform}
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -180,31 +175,18 @@ class Predictor:
             yield split, predictions
 
 
-def build_scores(kind: Kind[Any, Any], network: Mapping[str, Any], _: Sequence[str], precision: str) -> Program:
-    """Build the program of `build_prediction` for a network that is described, in place of outputs.build_outputs."""
-    config = model_config(network["model"], "network")
-    return build_prediction(TaskNetwork(kind, config, network["has_lm_transform"]), precision)
-
-
 class Scorer:
     """Computes the scores of a fine-tuned model; in static mode."""
 
     def __init__(self, finetuned: LoadedModel, world: World) -> None:
-        """Load an exported program, or prepare one with its parameters.
-
-        Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded here.
-        """
+        """Prepare its program; raises InputError if the parameters do not fit the settings."""
         self._kind, self._world = finetuned.kind, world
         self._executor = paddle.static.Executor(world.place)
-        build, precision = partial(build_scores, finetuned.kind), finetuned.description.precision
-        if finetuned.exported is not None:
-            forward = exported_forward(finetuned.source, finetuned.exported, world.place, precision, build)
-        else:
-            model = finetuned.model
-            assert model is not None
-            network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-            built = partial(build, network.described())
-            forward = Forward(built, model.parameters, str(model.source), world.place, precision)
+        model, precision = finetuned.model, finetuned.description.precision
+        network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
+        forward = Forward(
+            lambda _, precision: build_prediction(network, precision), model.parameters, str(model.source), precision
+        )
         forward.prepare([SCORES])
         self._run: Callable[[Batch], Mapping[str, Any]] = partial(forward.run, names=[SCORES])
 

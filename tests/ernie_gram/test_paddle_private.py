@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import re
 import socket
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
-from unittest.mock import Mock, patch
 
 import numpy as np
 
@@ -166,61 +163,6 @@ def test_modes_are_nested_and_restored_and_each_has_a_device() -> None:
             assert (paddle.ones([2]) + 1).tolist() == [2, 2]
         assert not paddle.in_dynamic_mode()
         assert program.global_block().ops == []
-
-
-def test_gradients_are_the_same_if_a_block_lists_only_new_operations() -> None:
-    listed = Mock(side_effect=private.Block.ops.fget)
-
-    def gradients_of_a_network() -> str:
-        with fresh_program() as (_, main, _):
-            parameter = private.persistable("w", [4], Constant(1.0))
-            parameter.stop_gradient = False
-            x = paddle.stack(paddle.split(parameter, 4)).reshape([2, 2])
-            x = paddle.static.nn.static_pylayer(lambda y: y * 2, [x], lambda y: y * 2)  # has operations of its own
-            for _ in range(20):
-                x = x @ (x + x.mean()) + paddle.nn.functional.softmax(x.flatten()[:2])
-            paddle.static.gradients([x.sum()], [parameter])
-            return re.sub(r"function_id:\d+", "", str(main))
-
-    with patch.object(private.Block, "ops", property(listed)):
-        expected, before = gradients_of_a_network(), listed.call_count
-        with private.operations_listed_once():
-            assert gradients_of_a_network() == expected
-    assert listed.call_count - before < before / 10
-
-
-def test_a_block_that_grew_or_shrank_at_its_end_is_listed_again() -> None:
-    list_all = private.Block.ops.fget
-    with fresh_program() as (_, main, _), private.operations_listed_once():
-        block, x = main.global_block(), paddle.ones([2, 2])
-        for change in (
-            lambda: [paddle.add(x, x) for _ in range(30)],
-            lambda: block.ops[-1].erase(),
-            lambda: [block.ops[-2].erase(), paddle.add(x, x)],
-            lambda: [paddle.static.nn.control_flow.Assert(x.sum() > 0), paddle.add(x, x)],  # has no results
-        ):
-            before = block.ops
-            count = len(before)
-            change()
-            found = block.ops
-            assert found == list_all(block)
-            assert len(before) == count
-            del found[0]  # it is the caller's
-            assert block.ops == list_all(block)
-
-
-def test_operations_have_the_files_and_lines_of_their_call_stack_without_text() -> None:
-    with fresh_program() as (_, program, _):
-        stacks = []
-        for context in (nullcontext(), private.short_call_stacks()):
-            with context:
-                paddle.ones([2])
-            stacks.append(program.global_block().ops[-1].callstack)
-    long, short = stacks
-    assert any(__file__ in line for line in short[::2])
-    assert short[-2] == long[-2]
-    assert long[-1].strip()
-    assert not any(line.strip() for line in short[1::2])
 
 
 def test_constants_are_those_of_this_paddle() -> None:

@@ -13,15 +13,15 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram.distributed.device import check_device, current_place, gpu_number, use_device, visible_gpus
+from ernie_gram.distributed.device import check_device, gpu_number, use_device, visible_gpus
 from ernie_gram.distributed.world import start_world
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import load_description
-from ernie_gram.inference.exported_program import export_model, exported_forward
+from ernie_gram.inference.export import export_model
 from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 from reader.batches import fields
 from reader.errors import InputError
 from tests.gpu.runs import FLOAT32, HALF, STEPS, assert_equal_runs, parameters, steps_of, trained
+from tests.support.exported_models import run_exported
 from tests.support.static_programs import fresh_program
 
 pytestmark = pytest.mark.gpu
@@ -102,8 +102,7 @@ def test_an_exported_program_computes_on_a_gpu_what_it_computes_on_a_cpu(folder:
     found = []
     for device in ("gpu", "cpu"):
         use_device(check_device(device))
-        description = load_description(target)
-        found.append(exported_forward(target, description, current_place()).run(batch, description.fetch_names))
+        found.append(run_exported(target, batch))
     is_real = np.arange(24) < lengths[:, np.newaxis]
     for name, expected in found[1].items():
         # The values of padding slots have no meaning.

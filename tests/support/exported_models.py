@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -10,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ernie_gram.api import Model
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes
-from ernie_gram.inference.description import load_description
-from ernie_gram.inference.exported_program import exported_forward
+from ernie_gram.inference.description import DESCRIPTION
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
+from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of
@@ -64,13 +64,10 @@ def run_with_executor(
     return program.run(paddle.static.Executor(paddle.CPUPlace()), batch)
 
 
-def run_exported(
-    folder: Path, batch: dict[str, np.ndarray], names: Sequence[str] = (), seed: int | None = None
-) -> dict[str, np.ndarray]:
-    """Return outputs of an exported program, by default all, on the CPU."""
-    description = load_description(folder)
-    forward = exported_forward(folder, description, paddle.CPUPlace())
-    return forward.run(batch, names or description.fetch_names, seed)
+def run_exported(folder: Path, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the outputs of an exported program."""
+    names = [each["name"] for each in read_json(folder / DESCRIPTION)["fetches"]]
+    return Model.load(folder).prepare().run(batch, names)
 
 
 def random_sentence(random: np.random.Generator, words: int, masks: int = 0) -> str:

@@ -103,7 +103,7 @@ def encoder_output_for(
         ids, sentences: int64 [B, L]; lengths: int64 [B], the slots that are no padding.
     """
     # They load Paddle; the fixtures of all tests import this file.
-    from ernie_gram.inference.export import build_encoder
+    from ernie_gram.inference.forward import build_encoder
     from ernie_gram.training.variables import set_parameters
     from tests.support.static_programs import fresh_scope
 

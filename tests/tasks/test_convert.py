@@ -69,7 +69,7 @@ def test_a_program_is_of_the_encoder_by_default_and_what_cannot_be_converted_is_
             ([finished, encoder], f"{encoder}: "),
             ([finished, "/nowhere/at/all"], "/nowhere"),
             ([tmp_path / "nowhere", new], f"{tmp_path / 'nowhere'}: "),
-            ([encoder, new], f"SRC: {encoder} is an exported program"),
+            ([encoder, new], f"{encoder}: is an exported program; give the model"),
             ([finished, new, "--to", "inference", "--outputs", "vectors"], "argument --outputs"),
             ([finished, new, "--to", "inference", "--outputs", "task_scores"], f"{finished}: not a fine-tuned model"),
             ([finished, new, "--to", "paddlenlp", "--outputs", "fill_mask"], "--outputs: "),

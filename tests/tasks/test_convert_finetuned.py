@@ -93,6 +93,11 @@ def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     assert_one_line_error(call_in_scope(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")
     (folder / "task.json").write_text("{}")
     assert_one_line_error(call_in_scope(*command), f"{folder / 'task.json'}: truncated or altered")
+    own = tmp_path / "run" / "task.json"
+    own.write_text(own.read_text().replace('"rte"', '"my_task"'))
+    done = call_in_scope(predict, tmp_path / "run", *command[2:])
+    assert_one_line_error(done, f"{own}: the task 'my_task' is not in the registry")
+    assert "give the run of the fine-tuning" in done.stderr
 
 
 def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:

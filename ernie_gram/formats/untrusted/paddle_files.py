@@ -13,18 +13,19 @@ The description is the protocol buffer `TensorDesc`: field 1 is the element type
 
 from __future__ import annotations
 
+import math
 import pickle
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from mmap import mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, StoredArrays, view_of_bytes
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, StoredArrays, checked_sizes, view_of_bytes
 from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray, array_names
-from reader.errors import InputError, quoted
+from reader.errors import InputError, counted, quoted
 
 VARIABLE_NAMES = "StructuredToParameterName@@"
 SLICES = "UnpackBigParamInfor@@"
@@ -97,14 +98,44 @@ def is_paddle_variable(start: bytes) -> bool:
 
 def read_paddle_variable(path: Path, data: memoryview) -> StoredArrays:
     """Return the only array of a file under the file's name; raises ValueError unless the file holds exactly one."""
-    if not is_paddle_variable(bytes(data[:20])):
-        raise ValueError("is not a Paddle variable")
-    first = len(START) + 4
-    last = first + int.from_bytes(data[first - 4 : first], "little")
-    # A description is short; a long one would take far more memory and time than the file is large.
-    if last > min(len(data), first + MAX_DESCRIPTION):
-        raise ValueError("the description of its array is truncated, or too long")
-    numbers = _numbers(bytes(data[first:last]))
+    return read_paddle_variables([path.name], data)
+
+
+def read_paddle_variables(names: Iterable[str], data: memoryview) -> StoredArrays:
+    """Return the arrays of variables that follow each other; raises ValueError unless there is one for each name."""
+    arrays = {}
+    for name in names:
+        if not is_paddle_variable(bytes(data[:20])):
+            raise ValueError("is not a Paddle variable")
+        first = len(START) + 4
+        last = first + int.from_bytes(data[first - 4 : first], "little")
+        # A description is short; a long one would take far more memory and time than the file is large.
+        if last > min(len(data), first + MAX_DESCRIPTION):
+            raise ValueError("the description of its array is truncated, or too long")
+        dtype, shape = _described(bytes(data[first:last]))
+        end = last + math.prod(shape) * dtype.itemsize
+        arrays[name] = view_of_bytes(data[last:end], dtype, shape)
+        data = data[end:]
+    if len(data):
+        raise ValueError(f"has {counted(len(data), 'byte')} more than its arrays")
+    return StoredArrays(arrays)
+
+
+def program_names(program: Mapping[str, Any]) -> list[str]:
+    """Return the names of the parameters of a program, in the order of its file of parameters.
+
+    Raises ValueError if `program` is not the content of a program's JSON file.
+    """
+    try:
+        operations = program["program"]["regions"][0]["blocks"][0]["ops"]
+        return sorted(each["A"][3] for each in operations if each["#"] == "p")
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"not a program of Paddle: {error}") from error
+
+
+def _described(description: bytes) -> tuple[np.dtype, tuple[int, ...]]:
+    """Return the element type and the shape in a `TensorDesc`; raises ValueError if it is damaged."""
+    numbers = _numbers(description)
     if len(numbers) % 2:
         raise ValueError("the description of its array is truncated")
     fields = list(zip(numbers[::2], numbers[1::2], strict=True))
@@ -112,7 +143,7 @@ def read_paddle_variable(path: Path, data: memoryview) -> StoredArrays:
     shape = [value for tag, value in fields if tag == SIZE_TAG]
     if len(stored_as) + len(shape) != len(fields) or len(stored_as) != 1 or stored_as[0] is None:
         raise ValueError("the description of its array is damaged, or the array is not one of numbers")
-    return StoredArrays({path.name: view_of_bytes(data[last:], TYPES[stored_as[0]], shape)})
+    return TYPES[stored_as[0]], checked_sizes(shape)
 
 
 def _numbers(data: bytes) -> list[int]:

@@ -3,7 +3,7 @@
 The interpreter is Python's own, the one that is written in Python; the one in C allocates memory for sizes that a file
 merely claims. Only the operations that arrays need are left in it. What a pickle refers to by name is looked up among
 functions of ours that make inert records; every other name is refused. These functions are the only values on the stack
-that can be called, and only records with a method `set_state` accept a state. The interpreter is not recursive, so deep
+that can be called, and only arrays, types and dicts accept a state. The interpreter is not recursive, so deep
 nesting is harmless.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import pickle
 import pickletools
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -34,12 +33,6 @@ ALLOWED = (
     *("LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "BINPERSID"),
 )
 
-DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, LookupError, OverflowError, AttributeError, struct.error)
-
-
-class Refused(Exception):
-    """Raised for a pickle that asks for an operation or a name that is not allowed."""
-
 
 class Entries(dict[str, Any]):
     """A dict of a pickle, whose keys must be text: the hash of a nested tuple can take exponential time."""
@@ -52,9 +45,6 @@ class Entries(dict[str, Any]):
     def __repr__(self) -> str:
         return "{...}"  # in full, it may be endless
 
-    def set_state(self, state: Any) -> None:
-        """Ignore attributes of an OrderedDict: PyTorch's `_metadata`, the version of each layer."""
-
 
 class _Operations(dict[int, Any]):
     """The operations by code, counted as they are looked up."""
@@ -64,12 +54,12 @@ class _Operations(dict[int, Any]):
     def __getitem__(self, code: int) -> Any:
         self.count += 1
         if self.count > MAX_OPERATIONS:
-            raise Refused(f"has more than {MAX_OPERATIONS:,} operations; this is not a file of arrays")
+            raise ValueError(f"has more than {MAX_OPERATIONS:,} operations; this is not a file of arrays")
         return super().__getitem__(code)
 
     def __missing__(self, code: int) -> Any:
         name = next((known.name for known in pickletools.opcodes if ord(known.code) == code), hex(code))
-        raise Refused(f"the operation {name} is not needed for arrays and is not done")
+        raise ValueError(f"the operation {name} is not needed for arrays and is not done")
 
 
 class ArrayUnpickler(pickle._Unpickler):
@@ -90,30 +80,26 @@ class ArrayUnpickler(pickle._Unpickler):
         self.dispatch = _Operations(OPERATIONS)  # type: ignore[misc]
 
     def load(self) -> Any:
-        """Return a dict of arrays and plain containers; raises ValueError for a pickle of anything else."""
-        try:
-            entries = super().load()
-        except Refused as error:
-            raise ValueError(str(error)) from error
-        except EOFError as error:
-            raise ValueError("truncated") from error
-        except DAMAGED as error:
-            raise ValueError(f"damaged: {error}") from error
+        """Return a dict of arrays and plain containers.
+
+        Raises ValueError for a pickle of anything else, and one of reading.DAMAGED for a damaged one.
+        """
+        entries = super().load()
         if not isinstance(entries, dict):
             raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and arrays")
         return entries
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the stand-in of a name; raises Refused for other names."""
+        """Return the stand-in of a name; raises ValueError for other names."""
         full = f"{module}.{name}"
         if full not in self.names:
-            raise Refused(f"refers to {quoted(full)}, which is not part of an array; nothing was run")
+            raise ValueError(f"refers to {quoted(full)}, which is not part of an array; nothing was run")
         return self.names[full]
 
     def persistent_load(self, reference: Any) -> Any:
-        """Return the record for a persistent ID; raises Refused in formats without them."""
+        """Return the record for a persistent ID; raises ValueError in formats without them."""
         if self.resolve is None:
-            raise Refused("refers to data outside of the pickle, which this format does not have")
+            raise ValueError("refers to data outside of the pickle, which this format does not have")
         return self.resolve(reference)
 
     def load_entries(self) -> None:
@@ -130,9 +116,12 @@ class ArrayUnpickler(pickle._Unpickler):
     def load_state(self) -> None:
         """Operation BUILD."""
         state, target = self.stack.pop(), self.stack[-1]
-        if not isinstance(target, Entries | PickledArray | PickledType):
+        if isinstance(target, np.dtype):
+            _check_type(state)
+        elif isinstance(target, PickledArray):
+            target.set_state(state)
+        elif not isinstance(target, Entries):  # attributes of an OrderedDict: `_metadata`, the version of each layer
             raise ValueError(f"sets the state of a value of type {type(target).__name__}")
-        target.set_state(state)
 
 
 _inherited = {name: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in ALLOWED}
@@ -143,20 +132,6 @@ OPERATIONS: dict[int, Any] = {getattr(pickle, name)[0]: operation for name, oper
     # Python would fill an array of the claimed size with zeros before it reads.
     pickle.BYTEARRAY8[0]: _inherited["BINBYTES8"],
 }
-
-
-@dataclass
-class PickledType:
-    """A numpy dtype."""
-
-    dtype: np.dtype
-
-    def set_state(self, state: Any) -> None:
-        """Accept (version, byte order, None, None, None, -1, -1, flags): no fields, no sub-arrays."""
-        if not isinstance(state, tuple) or len(state) < 5 or any(part is not None for part in state[2:5]):
-            raise ValueError("arrays of records are not read")
-        if state[1] not in ("<", "|", "="):
-            raise ValueError(f"the byte order {quoted(state[1])} is not little-endian")
 
 
 @dataclass
@@ -181,13 +156,13 @@ class PickledArray:
 
     def filled(self, data: Any, kind: Any, shape: Any, order: Any = "C") -> PickledArray:
         """Set bytes, type and shape; raises ValueError unless they fit."""
-        if not isinstance(kind, PickledType):
+        if not isinstance(kind, np.dtype):
             raise ValueError("an array without a type")
         if isinstance(data, str):
             data = self.latin1(data)
         if not isinstance(data, bytes):
             raise ValueError("arrays of Python objects are not read")
-        self.values = view_of_bytes(data, kind.dtype, shape, "F" if order == "F" else "C")
+        self.values = view_of_bytes(data, kind, shape, "F" if order == "F" else "C")
         return self
 
 
@@ -206,7 +181,7 @@ def array_names() -> dict[str, Any]:
 
     names: dict[str, Any] = {
         "numpy.ndarray": None,  # only mentioned
-        "numpy.dtype": _pickled_type,
+        "numpy.dtype": _type,
         "_codecs.encode": encode,
         "collections.OrderedDict": lambda: Entries(),
     }
@@ -220,12 +195,20 @@ def array_names() -> dict[str, Any]:
     return names
 
 
-def _pickled_type(code: Any, align: Any = False, copy: Any = True) -> PickledType:
+def _type(code: Any, align: Any = False, copy: Any = True) -> np.dtype:
     plain = code.lstrip("<|=") if isinstance(code, str) else ""
     dtype = next((dtype for dtype in TYPES.values() if dtype.str[1:] == plain and dtype != BFLOAT16), None)
     if dtype is None:
         raise ValueError(f"arrays of type {quoted(code)} are not read")
-    return PickledType(dtype)
+    return dtype
+
+
+def _check_type(state: Any) -> None:
+    """Accept (version, byte order, None, None, None, -1, -1, flags): no fields, no sub-arrays."""
+    if not isinstance(state, tuple) or len(state) < 5 or any(part is not None for part in state[2:5]):
+        raise ValueError("arrays of records are not read")
+    if state[1] not in ("<", "|", "="):
+        raise ValueError(f"the byte order {quoted(state[1])} is not little-endian")
 
 
 def _tuple(values: Any) -> tuple:

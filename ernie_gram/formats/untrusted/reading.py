@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import mmap
+import pickle
 import struct
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, is_safetensors, read_safetensors
-from ernie_gram.formats.untrusted.paddle_files import is_paddle_variable, read_paddle_variable, read_pdparams
+from ernie_gram.formats.untrusted.paddle_files import (
+    is_paddle_variable,
+    program_names,
+    read_paddle_variable,
+    read_paddle_variables,
+    read_pdparams,
+)
 from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
 from reader.errors import InputError
+from reader.system.untrusted_text import read_json
 
 LFS_POINTER = b"version https://git-lfs"
-# What the readers raise for damaged files, those of `zipfile` included. InputError is no ValueError.
+# What the readers raise for damaged files beside ValueError, for which they have words; those of `zipfile` included.
 DAMAGED = (
-    *(zipfile.BadZipFile, ValueError, TypeError, LookupError, RuntimeError, OverflowError),
-    *(EOFError, OSError, struct.error),
+    *(zipfile.BadZipFile, pickle.UnpicklingError, TypeError, LookupError, RuntimeError, OverflowError),
+    *(AttributeError, EOFError, OSError, struct.error),
 )
 
 
@@ -37,6 +47,14 @@ def read_arrays(path: Path) -> StoredArrays:
     return checked_arrays(path, found, size)
 
 
+def read_program(program: Path, parameters: Path) -> StoredArrays:
+    """Return the parameters of a program of Paddle, which are in two files; raises InputError as `read_arrays`."""
+    content, data = read_json(program), _mapped(parameters)
+    with _named(parameters):
+        found = read_paddle_variables(program_names(content), memoryview(data))
+    return checked_arrays(parameters, found, len(data))
+
+
 def _mapped(path: Path) -> mmap.mmap:
     """Return the bytes of a file, memory-mapped, so that checks precede reading; closed when its views are gone.
 
@@ -50,9 +68,20 @@ def _mapped(path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Raise errors of a damaged file as InputError that names it."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except DAMAGED as error:
+        raise InputError(f"{path}: damaged: {str(error) or 'truncated'}") from error
+
+
 def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
     start = data[:64]
-    try:
+    with _named(path):
         # A header of 640 bytes begins like a pickle, so the safetensors format comes first.
         if is_safetensors(start):
             return read_safetensors(path, memoryview(data))
@@ -65,8 +94,6 @@ def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
             return read_pdparams(path, data)
         if is_paddle_variable(start):
             return read_paddle_variable(path, memoryview(data))
-    except DAMAGED as error:
-        raise InputError(f"{path}: {error}") from error
     if start.startswith(LFS_POINTER):
         raise InputError(f"{path}: is a pointer to a file in Git LFS; fetch the file itself with 'git lfs pull'")
     raise InputError(
@@ -84,9 +111,7 @@ def _read_folder(folder: Path) -> tuple[StoredArrays, int]:
             if not is_paddle_variable(mapped[:64]):
                 raise InputError(f"{path}: is not a Paddle variable; the folder should hold one variable per file")
             data = mapped[:]
-        try:
+        with _named(path):
             arrays |= read_paddle_variable(path, memoryview(data)).arrays
-        except DAMAGED as error:
-            raise InputError(f"{path}: {error}") from error
         size += len(data)
     return StoredArrays(arrays), size

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
@@ -38,13 +37,6 @@ ZIP_START = b"PK\x03\x04"
 DATA = "/data.pkl"
 # Of files before version 1.6, a stream of pickles.
 OLD_START = b"\x80\x02\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
-
-
-@dataclass(frozen=True)
-class Storage:
-    """The elements of a storage, [N]."""
-
-    elements: np.ndarray
 
 
 def read_torch_archive(path: Path) -> StoredArrays:
@@ -82,13 +74,13 @@ def read_torch_archive(path: Path) -> StoredArrays:
     return StoredArrays({name: each for name, each in entries.items() if isinstance(each, np.ndarray)}, tuple(notes))
 
 
-def _storage(bytes_of: Callable[[str], bytes], reference: Any) -> Storage:
-    """Return the storage of a persistent ID ("storage", type, key, device, number of elements)."""
+def _storage(bytes_of: Callable[[str], bytes], reference: Any) -> np.ndarray:
+    """Return the elements, [N], of a persistent ID ("storage", type, key, device, number of elements)."""
     match reference:
         case ("storage", np.dtype() as dtype, str(key), _, int(size)) if size >= 0:
             if len(data := bytes_of(key)) != size * dtype.itemsize:
                 raise ValueError(f"the storage {quoted(key)} does not have the {size:,} elements that a tensor claims")
-            return Storage(np.frombuffer(data, dtype))
+            return np.frombuffer(data, dtype)
     raise ValueError("a reference to a storage is damaged")
 
 
@@ -97,16 +89,15 @@ def _tensor(
 ) -> np.ndarray:
     """Return a view of a storage, `offset` and `strides` in elements, that does not reach beyond it."""
     sizes, steps = checked_sizes(shape), checked_sizes(strides)
-    if not isinstance(storage, Storage) or type(offset) is not int or offset < 0 or len(sizes) != len(steps):
+    if not isinstance(storage, np.ndarray) or type(offset) is not int or offset < 0 or len(sizes) != len(steps):
         raise ValueError("a tensor without a storage or offset, or with more sizes than strides")
-    elements, count = storage.elements, math.prod(sizes)
+    count, size = math.prod(sizes), storage.itemsize
     last = offset + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
-    if count > len(elements) or (count and last >= len(elements)):
-        raise ValueError(f"a tensor reaches beyond the {len(elements):,} elements of its storage, or repeats them")
+    if count > len(storage) or (count and last >= len(storage)):
+        raise ValueError(f"a tensor reaches beyond the {len(storage):,} elements of its storage, or repeats them")
     if not count:
-        return np.empty(sizes, elements.dtype)
-    size = elements.itemsize
-    return np.ndarray(sizes, elements.dtype, elements, offset * size, [step * size for step in steps])
+        return np.empty(sizes, storage.dtype)
+    return np.ndarray(sizes, storage.dtype, storage, offset * size, [step * size for step in steps])
 
 
 NAMES = {

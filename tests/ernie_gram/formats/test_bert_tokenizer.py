@@ -69,7 +69,7 @@ GENERAL, LOWER, KEPT = (
         ({"normalizer": bert_rules(clean_text=False)}, GENERAL, True, ["clean_text"]),
         ({"normalizer": sequence(NFKC, CASED)}, LOWER, True, ["NFKC"]),
         ({"normalizer": sequence(NFKC, CASED)}, GENERAL, False, ["NFKC"]),
-        ({"normalizer": sequence(NFKC, CASED)}, None, True, ["version 4 keeps capitals", "NFKC"]),
+        ({"normalizer": sequence(NFKC, CASED)}, None, True, ["lower case", "NFKC"]),
         ({"normalizer": sequence(NFKC, sequence(bert_rules()))}, None, True, ["NFKC"]),
         ({"normalizer": UNCASED_PARTS}, GENERAL, True, ["NFD and Lowercase and StripAccents"]),
         ({"normalizer": NFKC}, GENERAL, False, ["NFKC"]),

@@ -145,6 +145,12 @@ def test_a_folder_without_a_format_or_with_several_is_refused(folder: Path, tmp_
     for path in (tmp_path / "absent", folder / VOCABULARY):
         with pytest.raises(InputError, match=f"^{path}: .*hf download"):
             read_model(path)
+    (tmp_path / "step_20").mkdir()
+    with pytest.raises(InputError, match=rf"^{tmp_path}/step_30: no such folder; there are step_20$"):
+        read_model(tmp_path / "step_30")
+    (tmp_path / "empty" / "onnx.json").write_text("{}")
+    with pytest.raises(InputError, match=r"empty: is a model in ONNX; give the model that it was made from$"):
+        read_model(tmp_path / "empty")
 
 
 def edit_config(folder: Path, **changes: object) -> None:
@@ -175,7 +181,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "huge": (lambda folder: edit_config(folder, vocab_size=10**12), "word_embedding has shape [20, 16]"),
     "type": (lambda folder: edit_config(folder, hidden_size=True), f"{CONFIG}: hidden_size: "),
     "lower case": (lambda folder: edit_config(folder, do_lower_case=1), f"{CONFIG}: do_lower_case: "),
-    "sections": (lambda folder: edit_config(folder, pretraining={"class_path": {}}), f"{CONFIG}: pretraining: "),
+    "sections": (lambda folder: edit_config(folder, pretraining={"data": 3}), f"{CONFIG}: pretraining: "),
     "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: "),
     "training": (lambda folder: edit_config(folder, training={"scores": {"loss": "low"}}), f"{CONFIG}: training: "),
     "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),

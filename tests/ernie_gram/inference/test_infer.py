@@ -17,13 +17,12 @@ from ernie_gram.api import Model
 from ernie_gram.fill_mask import main as fill_main
 from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
-from ernie_gram.inference.texts import TextEncoder
-from ernie_gram.inference.units import LINES_PER_BATCH
+from ernie_gram.inference.texts import LINES_PER_BATCH, TextEncoder
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
-from tests.ernie_gram.inference.test_exported_program import exported
+from tests.ernie_gram.inference.test_export import exported
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from ernie_gram.inference import onnx_folder
-from ernie_gram.inference.description import load_description
 from ernie_gram.inference.onnx_folder import export_onnx
 from reader.errors import InputError
-from tests.ernie_gram.inference.test_exported_program import exported
+from tests.ernie_gram.inference.test_export import exported
 from tests.support.commands import assert_every_file_is_own, python
 from tests.support.exported_models import VOCABULARY, random_model, run_exported
 from tests.support.onnx_models import run_onnx
@@ -50,8 +49,8 @@ def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
     assert {path.name for path in folder.iterdir()} >= {"model.onnx", "onnx.json", "vocab.txt", "checksums.json"}
     assert (folder / "lexicon.tsv").is_file() == (outputs == "fill_mask")
     assert_every_file_is_own(folder, "exported model")
-    description = load_description(program)
-    described = {each.name: list(each.shape) for each in description.feeds}
+    description = json.loads((program / "inference.json").read_text())
+    described = {each["name"]: list(each["shape"]) for each in description["feeds"]}
     inputs = {each.name: each.shape for each in onnxruntime.InferenceSession(folder / "model.onnx").get_inputs()}
     assert inputs == described  # every axis is free
     random = np.random.default_rng(1)
@@ -61,7 +60,7 @@ def test_a_model_computes_the_same_and_the_lines_of_its_card_run(
         batch = {"input_ids": random.integers(5, TOKENS, shape) * is_real, "lengths": np.array(lengths)}
         batch |= {"sentence_ids": random.integers(0, 2, shape), "slots": np.flatnonzero(is_real)[::3]}
         found, expected = run_onnx(folder, batch), run_exported(program, batch)
-        assert list(found) == list(description.fetch_names)
+        assert list(found) == [each["name"] for each in description["fetches"]]
         if "hidden" in found:
             found["hidden"] *= is_real[..., np.newaxis]
         for name, values in expected.items():

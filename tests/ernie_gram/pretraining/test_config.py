@@ -11,7 +11,7 @@ import pytest
 from ernie_gram.api import Model
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import PROBABILITIES
-from ernie_gram.inference.forward import build_outputs, network_of
+from ernie_gram.inference.forward import build_outputs
 from ernie_gram.pretraining.config import PretrainConfig, max_tokens, prediction_config, stored_config
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -67,4 +67,4 @@ def test_heads_kept_with_the_weights_of_earlier_versions_are_read(rung: str) -> 
     assert prediction_config(old) == prediction_config(model) == stored_config(old.pretraining, with_removed, "network")
     if rung == "contiguous":
         with fresh_scope():
-            build_outputs(network_of(old), [PROBABILITIES])
+            build_outputs(old, [PROBABILITIES])

@@ -82,7 +82,7 @@ VIEWS = {
 @pytest.mark.parametrize("case", VIEWS)
 def test_a_view_beyond_its_storage_is_refused(tmp_path: Path, case: str) -> None:
     write_archive(tmp_path / "a.bin", {"good": tensor(MATRIX), "bad": VIEWS[case]})
-    reason = r"a\.bin: damaged: (a tensor reaches beyond the 12 elements of its storage, or repeats them|.)"
+    reason = r"a\.bin: (a tensor (reaches beyond the 12 elements of its storage|without)|the shape .* is not a list)"
     with pytest.raises(InputError, match=reason):
         read_arrays(tmp_path / "a.bin")
 
