@@ -12,8 +12,6 @@ import numpy as np
 
 from reader.lexicon.counting_stages import (
     NUM_BUCKETS,
-    SAMPLE_SEGMENTS,
-    SAMPLE_WORDS,
     CountNgrams,
     NgramCounts,
     SegmentWords,
@@ -52,10 +50,6 @@ class LocalEngine:
         save_words = partial(_save_words, lowercase, segmenter)
         self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
-
-    def sample(self) -> list[SegmentWords]:
-        sampled = self.segments[:: -(-len(self.segments) // SAMPLE_SEGMENTS)]
-        return [SegmentWords.load(segment).truncate(SAMPLE_WORDS // len(sampled)) for segment in sampled]
 
     def words(self, min_count: int) -> list[WordCounts]:
         size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)

@@ -12,7 +12,7 @@ receives only kept words and l-grams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +23,6 @@ import numpy as np
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
     NUM_BUCKETS,
-    SAMPLE_SEGMENTS,
-    SAMPLE_WORDS,
     CountNgrams,
     NgramCounts,
     SegmentWords,
@@ -91,13 +89,6 @@ class SparkEngine:
         file_digests = (digest for summary in summaries for digest in summary.file_digests)
         return self._totals, digest_of(paths, self._text.text_field, file_digests)
 
-    def sample(self) -> list[SegmentWords]:
-        num_partitions = self._segments.getNumPartitions()
-        partitions = range(0, num_partitions, -(-num_partitions // SAMPLE_SEGMENTS))
-        return self._context.runJob(
-            self._segments, partial(_first_segment, SAMPLE_WORDS // len(partitions)), partitions
-        )
-
     def words(self, min_count: int) -> list[WordCounts]:
         with spark_progress(self._context, "words"):
             return self._words.mapPartitions(lambda lists: [merge_words(lists, min_count)]).collect()
@@ -136,13 +127,6 @@ def _split_files(
         totals += words.totals
         yield words
     yield _GroupSummary(text.file_digests, totals)
-
-
-def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
-    """Return the first segment of a group of files, truncated to `max_words`."""
-    # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to import
-    # and compile everything again.
-    return [segment.truncate(max_words) for index, segment in enumerate(segments) if index == 0]
 
 
 def _partition_entries(
