@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,7 +28,7 @@ from reader.lexicon.spark_session import check_spark, spark_context
 from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
-from reader.system.resumable_folder import resumable_folder, stopped_plan
+from reader.system.resumable_folder import resumable_folder
 from reader.tables.string_table import unpack_strings
 from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
@@ -159,23 +157,18 @@ def check_command(args: argparse.Namespace) -> None:
 
 
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
-    """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one.
-
-    The segments of a stopped job keep their size, also with another number of processes, if the memory suffices.
-    """
+    """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one."""
+    resources = resources_from(args)
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
     plan = {
         "layout": WORK_LAYOUT,
         "files": files,
         "text_field": args.text_field,
         "lowercase": args.lowercase,
+        "segment_bytes": resources.segment_bytes(text),
         **other,
     }
-    resources, stopped = resources_from(args), stopped_plan(args.output) or {}
-    size = stopped.pop("segment_bytes", None)
-    if stopped == json.loads(json.dumps(plan)):
-        resources = replace(resources, resumed_segment_bytes=size)
-    return plan | {"segment_bytes": resources.segment_bytes(text)}, resources
+    return plan, resources
 
 
 def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:

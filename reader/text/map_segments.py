@@ -35,12 +35,10 @@ class Resources:
     Attributes:
         memory_bytes: memory of all processes together, in bytes.
         workers: number of processes.
-        resumed_segment_bytes: the size of the segments of a stopped job; they keep it if they fit into the memory.
     """
 
     memory_bytes: int
     workers: int
-    resumed_segment_bytes: int | None = None
 
     def segment_bytes(self, text: TextFiles) -> int:
         """Return the number of bytes of text in a segment.
@@ -53,8 +51,6 @@ class Resources:
         )
         fits_memory = (self.memory_bytes - BASE_MEMORY_BYTES) // bytes_per_text_byte
         largest = max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory))
-        if self.resumed_segment_bytes and self.resumed_segment_bytes <= largest:
-            return self.resumed_segment_bytes
         balanced = text.text_size // (4 * self.workers)
         return max(MIN_SEGMENT_BYTES, min(largest, balanced))
 

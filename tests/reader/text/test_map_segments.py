@@ -46,12 +46,11 @@ def test_several_processes_are_warmed_up_before_they_are_forked(tmp_path: Path, 
 @pytest.mark.parametrize("workers", [1, 2, 7, 40, None])
 @pytest.mark.parametrize("memory", [1 << 29, 1 << 32, 1 << 36])
 def test_segments_in_work_and_in_the_queue_fit_the_memory(memory: int, workers: int | None) -> None:
-    """With the largest number of processes (None) too, and with that of a stopped job's segments."""
+    """With the largest number of processes (None) too."""
     number = min(workers or max_workers(memory), max_workers(memory))
     text: Any = SimpleNamespace(text_size=1 << 50)
-    for resumed in (None, 1 << 60):
-        size = Resources(memory, number, resumed).segment_bytes(text)
-        # While each process works on a segment, as many and three more wait.
-        used = number * PROCESSING_BYTES_PER_TEXT_BYTE + (number + 3) * QUEUED_BYTES_PER_TEXT_BYTE
-        assert size >= MIN_SEGMENT_BYTES
-        assert BASE_MEMORY_BYTES + used * size <= memory
+    size = Resources(memory, number).segment_bytes(text)
+    # While each process works on a segment, as many and three more wait.
+    used = number * PROCESSING_BYTES_PER_TEXT_BYTE + (number + 3) * QUEUED_BYTES_PER_TEXT_BYTE
+    assert size >= MIN_SEGMENT_BYTES
+    assert BASE_MEMORY_BYTES + used * size <= memory
