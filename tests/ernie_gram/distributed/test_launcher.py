@@ -147,7 +147,7 @@ def test_a_folder_for_logs_that_cannot_be_written_is_refused(tmp_path: Path, mon
     for folder in (tmp_path / "file" / "log", tmp_path / "mnt" / "log"):
         monkeypatch.setattr(os, "environ", {"LOG_DIR": str(folder)})
         with pytest.raises(InputError, match=r"^LOG_DIR: "):
-            launcher.start_ranks(["script.py"], Processes(2, 2, 0))
+            launcher.start_ranks(["script.py"], Processes(2, 2, 0), 0)
     assert not (tmp_path / "mnt").exists()
 
 
