@@ -65,8 +65,6 @@ def resume_checkpoint(
     training starts from step 0. Checkpoints are large, so each file is read at most once, and only by rank 0. The other
     ranks verify the state, and take the checkpoint that rank 0 has chosen before they load anything (see Trainer).
 
-    Rank 0 also gives a checkpoint its name back that a killed process was replacing.
-
     Args:
         output: the run's folder.
         identity: all that can change the result of this run.
@@ -74,12 +72,11 @@ def resume_checkpoint(
         defaults: of the settings; an earlier version may lack new ones in its identity.
 
     Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity, and
-    InUseError if another process has locked the folder, which may be replacing one just now.
+    InUseError if another process has locked the folder.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
     if is_first:
         check_unlocked(output, f"paths.output: {output} is in use")
-        checkpoint.restore_replaced(output)
     found = checkpoint.checkpoints(output)
     chosen, damaged = checkpoint.newest_and_damage(output, checkpoint.FILES if is_first else (checkpoint.STATE,))
     for damage in damaged:
