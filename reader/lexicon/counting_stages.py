@@ -85,9 +85,9 @@ class SegmentWords(NamedTuple):
         """Return what `save` wrote, memory-mapped."""
         return cls(*(mapped_array(folder, name) for name in cls._fields))
 
-    def words(self, first: int = 0, last: int = NUM_BUCKETS) -> WordCounts:
-        """Return the words of buckets `first` to `last` (exclusive)."""
-        start, end = self.bounds[first], self.bounds[last]
+    def words(self, bucket: int) -> WordCounts:
+        """Return the words of a bucket."""
+        start, end = self.bounds[bucket], self.bounds[bucket + 1]
         offsets = np.array(self.offsets[start : end + 1])
         return WordCounts(
             PackedStrings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]

@@ -79,7 +79,7 @@ class SparkEngine:
         records = tasks.flatMap(split_files).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
         buckets = self._segments.flatMap(
-            lambda segment: ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
+            lambda segment: ((bucket, segment.words(bucket)) for bucket in range(NUM_BUCKETS))
         )
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, num_groups))
         self._words = buckets.partitionBy(num_partitions, int).values()
