@@ -109,9 +109,6 @@ def identity_differences(earlier: Identity, run_identity: Identity, where: str =
 def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
     recorded = checkpoint.load_state(path).identity
     theirs = {key: value for key, value in defaults.items() if key in identity} | recorded
-    there, here = _task(theirs), _task(identity)
-    if there != here:
-        raise InputError(f"{path}: is a run of {there}, this is {here}; choose another paths.output")
     differences = identity_differences(theirs, identity)
     if differences:
         advice = "choose another paths.output, or restore these settings"
@@ -120,8 +117,3 @@ def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
 
 def _shown(value: object) -> str:
     return DIGEST.sub(lambda digest: digest[0][:SHOWN_DIGITS], str(value))
-
-
-def _task(identity: Identity) -> str:
-    """Return the name of the task of a fine-tuning; it stands before the digest of its definition."""
-    return str(identity.get("task", "pre-training")).rpartition(" (")[0] or "pre-training"
