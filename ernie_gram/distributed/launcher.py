@@ -27,7 +27,7 @@ from ernie_gram.distributed.watch import Rank, start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
 from ernie_gram.run.termination import noted_signals
 from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
-from reader.system.atomic_files import check_parent, check_writable
+from reader.system.atomic_files import check_writable
 from reader.system.lock_files import lock_file
 
 ENVIRONMENT = """Environment variables:
@@ -211,7 +211,6 @@ def _log_folder(processes: Processes) -> Path:
     # The machines share storage, and each numbers its logs from 0.
     own = folder / f"machine_{processes.rank // processes.here}" if processes.size > processes.here else folder
     with located("LOG_DIR"):
-        check_parent(folder)
         check_writable(own)
     own.mkdir(parents=True, exist_ok=True)  # another machine may create it at the same time
     return own

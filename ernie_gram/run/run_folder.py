@@ -9,7 +9,6 @@ from typing import IO, Any
 from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
 from reader.errors import InputError, InUseError, print_warning
-from reader.system.atomic_files import make_folder
 from reader.system.lock_files import LOCK_FILE, check_unlocked, lock_file
 from reader.system.output_files import check_output_folder
 
@@ -37,9 +36,8 @@ def lock_output(output: Path, option: str = "paths.output") -> IO[bytes]:
     """Lock the folder of a run, or of several runs, for this process until the returned file is closed; create it.
 
     Raises InUseError if another process holds the lock: two runs in one folder would remove each other's checkpoints.
-    Raises InputError if a folder above it is missing, see `check_parent` in atomic_files.py.
     """
-    make_folder(output)
+    output.mkdir(parents=True, exist_ok=True)
     return lock_file(output / LOCK_FILE, f"{option}: {output} is in use")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from reader.system.atomic_files import check_parent, check_writable
+from reader.system.atomic_files import check_writable
 from reader.system.lock_files import locked_name
 
 RUN = "run"
@@ -81,7 +81,6 @@ def check_output_path(
             raise InputError(f"{path}: is {is_now}, but the result is {wanted}; choose another {option}")
     if (path.exists() or path.is_symlink()) and not overwrite:
         raise InputError(f"{path}: already exists; choose another {option} or pass --overwrite")
-    check_parent(path)
     check_writable(path.parent)
 
 
@@ -93,7 +92,6 @@ def check_output_folder(option: str, folder: Path) -> None:
         raise InputError(f"{option}: {folder} is the folder of a {kind}; choose another {option}")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{option}: {folder} is a file; choose another {option}")
-    check_parent(folder)
     check_writable(folder)
 
 
