@@ -100,15 +100,18 @@ def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bo
             assert values.ndim == len(FIELDS[name].shape)
 
 
-def choose(num_units: int, fraction: float, seed: int, epoch: int, index: int) -> np.ndarray:
-    """Sample masked units."""
-    return choose_units(unit_keys(num_units, seed, epoch, index), fraction)
+def choose(num_units: int, fraction: float, seed: int, epoch: int, index: int, reserve: float = 0) -> np.ndarray:
+    """Sample masked units; a fraction `reserve` of the units is reserved."""
+    keys = unit_keys(num_units, seed, epoch, index)
+    return choose_units(keys, fraction, np.uint64(int(reserve * 2**64)))
 
 
 def test_masked_units_are_fifteen_percent_equally_likely_and_depend_on_seed_epoch_and_index() -> None:
     for units in range(1, 600):
         assert num_masked(units, 0.15) == max(1, math.floor(0.15 * units + 0.5))
-        assert choose(units, 0.15, 1, 0, units).sum() == num_masked(units, 0.15)
+        chosen = choose(units, 0.15, 1, 0, units)
+        assert chosen.sum() == num_masked(units, 0.15)
+        assert np.array_equal(chosen, choose(units, 0.15, 1, 0, units, reserve=0.2))
     assert num_masked(1, 0.9) == 1
     draws = 20000
     counts = sum(choose(20, 0.15, 5, epoch, 3).astype(int) for epoch in range(draws))
