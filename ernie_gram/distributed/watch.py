@@ -123,14 +123,15 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], h
         show: called often, to print the ranks' output.
         hang_seconds: a rank hangs if it makes no progress for this time; 0 for never.
     """
-    seen, report_at, kill_at = 0, inf, inf
+    seen, report_at = 0, inf
     while any(rank.status is None for rank in ranks):
         show()
         now = time.monotonic()
         if len(signals) > seen:
             seen = len(signals)
             _send(ranks, signals[-1])
-            kill_at = now + SECOND_SIGNAL_SECONDS if seen > 1 else inf
+            if seen > 1:
+                return _end(ranks, 128 + signals[-1], SECOND_SIGNAL_SECONDS, show)
         if [rank for rank in ranks if rank.is_hanging(hang_seconds)]:
             doings = _activities(ranks)
             where = f"the stacks of all ranks are in {ranks[0].log.parent}"
@@ -141,8 +142,6 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], h
         failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
         if failed:
             report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= SAVED else SETTLE_SECONDS))
-        if now >= kill_at:
-            return _end(ranks, 128 + signals[-1], 0, show)
         if now >= report_at:
             break
         time.sleep(POLL_SECONDS)

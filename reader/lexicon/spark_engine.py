@@ -51,12 +51,10 @@ NGRAMS_PER_MERGE = 1 << 24
 class SparkEngine:
     """Applies the counting stages to one text (see extraction.Engine)."""
 
-    def __init__(self, context: SparkContext, text: TextFiles, max_segment_bytes: int = MAX_SEGMENT_BYTES) -> None:
-        """`max_segment_bytes` limits the bytes of text per segment."""
+    def __init__(self, context: SparkContext, text: TextFiles) -> None:
         self._context, self._text = context, text
         self._cores = context.defaultParallelism
-        min_segment_bytes = min(MIN_SEGMENT_BYTES, max_segment_bytes)
-        self._segment_bytes = max(min_segment_bytes, min(max_segment_bytes, text.size // (2 * self._cores)))
+        self._segment_bytes = max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, text.size // (2 * self._cores)))
         self._totals = np.zeros(MAX_ORDER, np.int64)
         self._segments: RDD[Any] = context.emptyRDD()
         self._words: RDD[Any] = context.emptyRDD()

@@ -41,18 +41,9 @@ OWN_NAMES_OF_RUNS = (
 )
 
 
-def file_path(text: str) -> Path:
-    """Parse the path of an output file. One that ends with / must be an existing folder, in which files are written."""
-    if text.endswith("/") and not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(
-            f"{text}: there is no such folder; give the path of a file, without / at the end"
-        )
-    return Path(text)
-
-
 def add_output_file(parser: argparse._ActionsContainer, meaning: str, **more: Any) -> None:
     """Add --output, which names a file to write, and --overwrite; see `check_output_path`."""
-    parser.add_argument("--output", help=meaning, **{"type": file_path, "metavar": "FILE", **more})
+    parser.add_argument("--output", help=meaning, **{"type": Path, "metavar": "FILE", **more})
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
 
 
