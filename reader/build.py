@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,7 +19,7 @@ from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
-from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
+from reader.lexicon.extraction import CountingJob, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
@@ -87,7 +87,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
     plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
-        with counting_engine(args, text, folder, resources) as engine:
+        with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
+            engine = SparkEngine(context, text) if context else LocalEngine(text, resources, folder)
             result = CountingJob(engine, settings).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
@@ -100,16 +101,6 @@ def build_lexicon(args: argparse.Namespace) -> None:
     unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
     print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
     warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
-
-
-@contextmanager
-def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path, resources: Resources) -> Iterator[Engine]:
-    """Yield the engine of --engine; `folder` is the work folder of the local engine."""
-    if args.engine == "local":
-        yield LocalEngine(text, resources, folder)
-        return
-    with spark_context(args.master) as context:
-        yield SparkEngine(context, text)
 
 
 def build_corpus_command(args: argparse.Namespace) -> None:

@@ -86,15 +86,7 @@ class Feeder:
         labels = fields.COARSE_LABELS if masking.explicit else fields.TOKEN_LABELS
         batch[labels.name] = batch.pop("labels")
         if masking.queries:
-            queries = query_rows(
-                masked.slots,
-                masked.labels,
-                *masked.input_ids.shape,
-                self.corpus.ngram_offsets,
-                self.corpus.ngram_tokens,
-                self.special_ids.num_tokens,
-            )
-            batch |= queries._asdict()
+            batch |= query_rows(masked, self.corpus)
         return batch
 
     def training_batches(

@@ -45,12 +45,17 @@ class LocalEngine:
         """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
         folder = self._folder / "split"
         warm_up = WordIndex(lowercase, segmenter).encode
-        save_words = partial(_save_words, lowercase, segmenter)
+
+        def save_words(segment: Segment, folder: Path) -> None:
+            split_segment(lowercase, segmenter, segment).save(folder)
+
         self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
     def words(self, min_count: int) -> list[WordCounts]:
-        merge = partial(_merge_words, self.segments, min_count)
+        def merge(bucket: int) -> WordCounts:
+            return merge_words((SegmentWords.load(segment).words(bucket) for segment in self.segments), min_count)
+
         return list(ordered_map(merge, range(NUM_BUCKETS), min(self._resources.workers, len(self.segments))))
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
@@ -84,14 +89,6 @@ class LocalEngine:
         # A range begins with the smallest entry of a key, so that all entries of a key are in the same range.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
         return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
-
-
-def _save_words(lowercase: bool, segmenter: str, segment: Segment, folder: Path) -> None:
-    split_segment(lowercase, segmenter, segment).save(folder)
-
-
-def _merge_words(segments: list[Path], min_count: int, bucket: int) -> WordCounts:
-    return merge_words((SegmentWords.load(segment).words(bucket) for segment in segments), min_count)
 
 
 def _save_entries(stage: CountNgrams, task: tuple[Path, Path]) -> None:

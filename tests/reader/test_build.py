@@ -143,7 +143,7 @@ def test_counts_stay_for_other_options(
     def split(*_: object) -> None:
         raise AssertionError("the text is split again")
 
-    monkeypatch.setattr("reader.lexicon.local_engine._save_words", split)
+    monkeypatch.setattr("reader.lexicon.local_engine.split_segment", split)
     run("lexicon", *arguments)
     assert not work.exists()
     assert (tmp_path / "l.tsv").read_bytes() == lexicon_bytes
