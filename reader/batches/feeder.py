@@ -48,8 +48,8 @@ class Feeder:
         """Find the sequences of the corpus; see `find_sequences` for the arguments and for the errors raised."""
         self.corpus = corpus
         self.masking = masking
-        sequences = find_sequences(corpus, max_seq_len, masking.fraction, pack_documents)
-        self.starts, self.documents, self.limits = sequences
+        found = find_sequences(corpus, max_seq_len, masking.fraction, pack_documents)
+        self.starts, self.documents, self.limits = found
         vocabulary = corpus.vocabulary
         self.special_ids = SpecialIds(
             vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask, corpus.info.num_tokens
