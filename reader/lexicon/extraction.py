@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from reader.errors import InputError, print_note
-from reader.lexicon.candidates import Candidates, Scores, concatenate_by_count
-from reader.lexicon.counting_stages import MAX_ORDER, CountNgrams, NgramCounts, WordCounts
+from reader.lexicon.candidates import Candidates, Scores
+from reader.lexicon.counting_stages import MAX_ORDER, CountNgrams, NgramCounts, WordCounts, merge_words
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, spell
 from reader.lexicon.t_test import kth_largest, needed_count
 from reader.system.arrays import Int64s
@@ -123,7 +123,7 @@ class CountingJob:
         min_counts = {
             order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)
         }
-        candidates = Candidates(concatenate_by_count(self.engine.words(min_counts[1])))
+        candidates = Candidates(merge_words(self.engine.words(min_counts[1]), 1))
         best: list[Scores] = []
         lowered: dict[int, int] = {}
         for order in range(1, max(top) + 1):
