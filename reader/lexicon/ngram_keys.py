@@ -52,11 +52,16 @@ def ngram_totals(stream: Int32s, max_order: int) -> Int64s:
     return np.array([np.maximum(runs - order, 0).sum() for order in range(max_order)], np.int64)
 
 
+@numba.njit(cache=True, nogil=True)
 def renumber(stream: Int32s, new_ids: Int32s) -> Int32s:
     """Return new_ids[word] for every word of a stream, and NO_WORD for negative numbers; int32 [len(stream)]."""
-    return np.append(new_ids, np.int32(NO_WORD))[np.maximum(stream, NO_WORD)]
+    out = np.empty(len(stream), np.int32)
+    for i in range(len(stream)):
+        out[i] = new_ids[stream[i]] if stream[i] >= 0 else NO_WORD
+    return out
 
 
+@numba.njit(cache=True, nogil=True)
 def ngram_keys(prefixes: Int32s, words: Int32s, order: int, word_bits: int) -> UInt64s:
     """Return the key of every l-gram whose first l - 1 words and last l - 1 words are both kept (l-1)-grams.
 
@@ -64,42 +69,58 @@ def ngram_keys(prefixes: Int32s, words: Int32s, order: int, word_bits: int) -> U
         prefixes: int32 [n], ID of the (l-1)-gram that starts at each position; negative where it is not kept.
         words: int32 [n], word IDs; order: l.
     """
-    last = max(0, len(words) - order + 1)
-    positions = np.flatnonzero((prefixes[:last] >= 0) & (prefixes[1 : last + 1] >= 0))
-    keys = prefixes[positions].astype(np.uint64) << np.uint64(word_bits)
-    return keys | words[positions + order - 1].astype(np.uint64)
+    positions = len(words) - order + 1
+    keys = np.empty(max(0, positions), np.uint64)
+    filled = 0
+    for i in range(positions):
+        if prefixes[i] >= 0 and prefixes[i + 1] >= 0:
+            keys[filled] = np.uint64(prefixes[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])
+            filled += 1
+    return keys[:filled]
 
 
-def _run_starts(numbers: UInt64s) -> Int64s:
-    """Return where the runs of equal numbers begin in sorted ones."""
-    return np.append(np.zeros(min(1, len(numbers)), np.int64), 1 + np.flatnonzero(numbers[1:] != numbers[:-1]))
-
-
+@numba.njit(cache=True, nogil=True)
 def count_runs(keys: UInt64s, count_bits: int) -> UInt64s:
     """Count equal keys in sorted `keys`; return sorted entries, uint64.
 
     A count that does not fit into `count_bits` is split over several entries of the same key.
     """
-    max_count, starts = (1 << count_bits) - 1, _run_starts(keys)
-    counts = np.diff(starts, append=len(keys))
-    parts = -(-counts // max_count)
-    numbers = np.full(parts.sum(), max_count)
-    numbers[np.cumsum(parts) - parts] = counts - (parts - 1) * max_count
-    shifted: UInt64s = np.repeat(keys[starts] << np.uint64(count_bits), parts)
-    return shifted | numbers.astype(np.uint64)
+    max_count = (np.int64(1) << count_bits) - 1
+    shift = np.uint64(count_bits)
+    distinct = 0
+    for i in range(len(keys)):
+        distinct += i == 0 or keys[i] != keys[i - 1]
+    entries = np.empty(distinct + len(keys) // max_count, np.uint64)
+    filled = 0
+    run = 0
+    for i in range(len(keys)):
+        run += 1
+        if run == max_count or i + 1 == len(keys) or keys[i + 1] != keys[i]:
+            entries[filled] = keys[i] << shift | np.uint64(run)
+            filled += 1
+            run = 0
+    return entries[:filled]
 
 
+@numba.njit(cache=True, nogil=True)
 def merge_entries(entries: UInt64s, count_bits: int, min_count: int) -> tuple[UInt64s, Int64s]:
     """Sum the counts of equal keys in sorted entries.
 
     Returns:
         The keys whose total count is at least `min_count`, in ascending order, and these counts.
     """
-    keys = entries >> np.uint64(count_bits)
-    starts = _run_starts(keys)
-    counts = np.add.reduceat(entries & np.uint64((1 << count_bits) - 1), starts) if len(starts) else starts
-    kept = counts >= min_count
-    return keys[starts[kept]], counts[kept].astype(np.int64)
+    shift = np.uint64(count_bits)
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    keys, counts = np.empty(len(entries), np.uint64), np.empty(len(entries), np.int64)
+    kept = total = 0
+    for i in range(len(entries)):
+        total += np.int64(entries[i] & mask)
+        if i + 1 == len(entries) or entries[i + 1] >> shift != entries[i] >> shift:
+            if total >= min_count:
+                keys[kept], counts[kept] = entries[i] >> shift, total
+                kept += 1
+            total = 0
+    return keys[:kept].copy(), counts[:kept].copy()
 
 
 def partition_by_hash(entries: UInt64s, count_bits: int, num_partitions: int) -> tuple[UInt64s, Int64s]:

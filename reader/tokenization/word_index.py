@@ -36,6 +36,7 @@ from reader.tokenization.word_kernel import (
     SPACE,
     WORD_ITEM,
     Items,
+    insert_run_words,
     split_bytes,
 )
 
@@ -127,12 +128,9 @@ class WordIndex:
         stream[items.kinds == DOCUMENT_END] = DOCUMENT_END
         if not len(items.runs):
             return stream
-        words, lengths, is_run = list[str](), np.ones(len(stream), np.int64), items.kinds > WORD_ITEM
-        for i, run in zip(np.flatnonzero(is_run).tolist(), items.runs.tobytes().decode().split("\n"), strict=False):
-            # Runs of Han characters are not cached, because they seldom repeat.
-            found = self._cut_han(run) if items.kinds[i] == HAN_ITEM else self._split_run(run)
-            words += found
-            lengths[i] = len(found)
-        stream = np.repeat(stream, lengths)
-        stream[np.repeat(is_run, lengths)] = self.add(words)
-        return stream
+        runs = items.runs.tobytes().decode().split("\n")[:-1]
+        are_han = (items.kinds[items.kinds > WORD_ITEM] == HAN_ITEM).tolist()
+        # Runs of Han characters are not cached, because they seldom repeat. "", which has the ID -1, follows each run.
+        cut = (self._cut_han if is_han else self._split_run for is_han in are_han)
+        words = [word for run, words in zip(runs, cut, strict=True) for word in (*words(run), "")]
+        return insert_run_words(stream, items.kinds, self.add(words))

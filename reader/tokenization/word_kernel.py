@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.system.arrays import Int8s, Int64s, UInt8s
+from reader.system.arrays import Int8s, Int32s, Int64s, UInt8s
 from reader.system.compiled import numba
 
 # Values in a stream of word IDs: the end of a line, and the end of a blank line, which also ends a document.
@@ -153,3 +153,24 @@ def split_bytes(text: UInt8s, is_nonblank: bool, character_classes: UInt8s, lowe
             is_nonblank = False
     items = Items(item_kinds[:num_items], word_bytes, item_ends[: num_items + 1], run_bytes[:run_size])
     return items, is_nonblank
+
+
+@numba.njit(cache=True, nogil=True)
+def insert_run_words(stream: Int32s, item_kinds: Int8s, words: Int32s) -> Int32s:
+    """Return the stream with the words of each run in place of its item.
+
+    `words` has the word IDs of all runs, and a negative number after those of each run.
+    """
+    out = np.empty(len(stream) + len(words), np.int32)
+    filled = next_word = 0
+    for i in range(len(stream)):
+        if item_kinds[i] <= WORD_ITEM:
+            out[filled] = stream[i]
+            filled += 1
+            continue
+        while words[next_word] >= 0:
+            out[filled] = words[next_word]
+            filled += 1
+            next_word += 1
+        next_word += 1
+    return out[:filled]
