@@ -11,10 +11,9 @@ from contextlib import nullcontext
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
+from ernie_gram.distributed.world import WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
-from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader import console_script
@@ -48,7 +47,7 @@ def main() -> None:
     check_output(run.output, is_first)
     if starts_ranks:
         del run  # its memory
-        start_ranks([console_script.__file__, "pretrain", *arguments], job)
+        start_ranks([console_script.__file__, "pretrain", *arguments], job, config.trainer.hang_seconds)
     if is_first:
         write_or_drop(sys.stdout, f"{run.describe()}\n")
         for line in run.warnings():
@@ -58,7 +57,7 @@ def main() -> None:
             check(run)
         return
     lock = run.claim_output() if is_first else nullcontext()
-    with lock, heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+    with lock, lost_peer_error(WORLD_SIZE):
         train(run)
 
 

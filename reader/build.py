@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,7 +19,7 @@ from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, OptionError
-from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
+from reader.lexicon.extraction import CountingJob, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
@@ -30,7 +28,7 @@ from reader.lexicon.spark_session import check_spark, spark_context
 from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
-from reader.system.resumable_folder import resumable_folder, stopped_plan
+from reader.system.resumable_folder import resumable_folder
 from reader.tables.string_table import unpack_strings
 from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
-WORK_LAYOUT = 3
+WORK_LAYOUT = 4
 
 
 def build_vocab(args: argparse.Namespace) -> None:
@@ -89,7 +87,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
     plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
-        with counting_engine(args, text, folder, resources) as engine:
+        with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
+            engine = SparkEngine(context, text) if context else LocalEngine(text, resources, folder)
             result = CountingJob(engine, settings).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
@@ -102,16 +101,6 @@ def build_lexicon(args: argparse.Namespace) -> None:
     unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
     print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
     warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
-
-
-@contextmanager
-def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path, resources: Resources) -> Iterator[Engine]:
-    """Yield the engine of --engine; `folder` is the work folder of the local engine."""
-    if args.engine == "local":
-        yield LocalEngine(text, resources, folder)
-        return
-    with spark_context(args.master) as context:
-        yield SparkEngine(context, text)
 
 
 def build_corpus_command(args: argparse.Namespace) -> None:
@@ -159,23 +148,18 @@ def check_command(args: argparse.Namespace) -> None:
 
 
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
-    """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one.
-
-    The segments of a stopped job keep their size, also with another number of processes, if the memory suffices.
-    """
+    """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one."""
+    resources = resources_from(args)
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
     plan = {
         "layout": WORK_LAYOUT,
         "files": files,
         "text_field": args.text_field,
         "lowercase": args.lowercase,
+        "segment_bytes": resources.segment_bytes(text),
         **other,
     }
-    resources, stopped = resources_from(args), stopped_plan(args.output) or {}
-    size = stopped.pop("segment_bytes", None)
-    if stopped == json.loads(json.dumps(plan)):
-        resources = replace(resources, resumed_segment_bytes=size)
-    return plan | {"segment_bytes": resources.segment_bytes(text)}, resources
+    return plan, resources
 
 
 def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:

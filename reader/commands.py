@@ -59,11 +59,19 @@ def interrupts_handled_by(handler: Callable[..., object]) -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    signal.signal(signal.SIGINT, handler)
+    with handled_by(handler, signal.SIGINT):
+        yield
+
+
+@contextmanager
+def handled_by(handler: Callable[..., object], *signals: int) -> Iterator[None]:
+    """Let a function handle some signals in this context; call it from the main thread."""
+    before = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _end(*_: object) -> NoReturn:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from reader.errors import InputError, OneLineParser
-from reader.system.atomic_files import make_folder, write_atomically
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path
 from reader.text.input_files import find_files
 from reader.text.text_files import TextFiles
@@ -109,7 +109,7 @@ def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
     A checksum of its text decides to which text file a document belongs. Raises InputError if the folder cannot be
     created, and if the text is too short to hold out a part with rows for the task.
     """
-    make_folder(output)
+    output.mkdir(parents=True, exist_ok=True)
     parts: dict[str, list[Document]] = {"train": [], "held_out": []}
     for document in found:
         checksum = zlib.crc32("\n".join(document).encode("utf-8", "replace"))
@@ -176,7 +176,6 @@ def main() -> None:
     if arguments.input and arguments.max_size != MAX_TEXT_SIZE:
         raise InputError("--max_size: only valid without --input")
     files = find_files(arguments.input) if arguments.input else []
-    make_folder(arguments.output)
     for name in FILES:
         check_output_path("--output", arguments.output / name, arguments.overwrite, files)
     found = documents_of(TextFiles(files)) if files else documents(arguments.max_size)

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
+from ernie_gram.distributed.world import WORLD_SIZE, World, start_world
 from ernie_gram.run import checkpoint
-from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader import console_script
@@ -65,14 +64,14 @@ def main() -> None:
     if starts_ranks:
         share(run.data)
         del run  # its memory
-        start_ranks([console_script.__file__, "finetune", *arguments], job)
+        start_ranks([console_script.__file__, "finetune", *arguments], job, config.trainer.hang_seconds)
     if is_first:
         write_or_drop(sys.stdout, "".join(f"{line}\n" for line in run.describe()))
         for line in run.warnings():
             print_warning(line)
     if "check" not in given:
         lock = run.claim_output() if is_first else nullcontext()
-        with lock, heartbeat(RANK, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+        with lock, lost_peer_error(WORLD_SIZE):
             finetune(run)
 
 

@@ -146,7 +146,7 @@ def main() -> None:
     console = sys.stdout if paths else sys.stderr
     if arguments.processes > 1 and WORLD_SIZE == 1:
         here = arguments.processes
-        start_ranks([console_script.__file__, "predict", *sys.argv[1:]], Processes(here, here, 0))
+        start_ranks([console_script.__file__, "predict", *sys.argv[1:]], Processes(here, here, 0), hang_seconds=0)
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)

@@ -25,10 +25,9 @@ from ernie_gram.distributed.device import is_gpu_package, visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
 from ernie_gram.distributed.watch import Rank, start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
-from ernie_gram.run.heartbeat import FOLDER
 from ernie_gram.run.termination import noted_signals
 from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
-from reader.system.atomic_files import check_parent, check_writable
+from reader.system.atomic_files import check_writable
 from reader.system.lock_files import lock_file
 
 ENVIRONMENT = """Environment variables:
@@ -79,10 +78,11 @@ def processes_of_job() -> Processes:
     return Processes(here, here * machines, here * machine, master, here > 1 or bool(master))
 
 
-def start_ranks(command: Sequence[str], processes: Processes) -> NoReturn:
+def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int) -> NoReturn:
     """Run Python with the arguments `command` in several processes, and end this process with their status.
 
-    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10).
+    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10). The job is
+    ended if a process makes no progress for `hang_seconds`.
 
     Raises InputError if LOG_DIR cannot be used, and InUseError if another job uses it.
     """
@@ -96,7 +96,6 @@ def start_ranks(command: Sequence[str], processes: Processes) -> NoReturn:
     # Processes meet at the master; of these names, Paddle takes only how many there are, and on how many machines.
     names = [f"machine_{rank // here}:{rank}" for rank in range(size)]
     environment = environment_of_ranks() | {
-        FOLDER: str(folder.absolute()),
         "ERNIE_GRAM_LAUNCHER": str(os.getpid()),
         "PADDLE_MASTER": master or f"127.0.0.1:{free_port()}",
         "PADDLE_TRAINERS_NUM": str(size),
@@ -114,7 +113,7 @@ def start_ranks(command: Sequence[str], processes: Processes) -> NoReturn:
             ranks.append(start(first + i, [sys.executable, "-u", *command], environment | own, log))
         with ranks[0].log.open(encoding="utf-8", errors="replace") as shown:
             shown.seek(ranks[0].log_start)
-            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read())))
+            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read()), hang_seconds))
 
 
 def _launch_arguments() -> argparse.Namespace:
@@ -212,7 +211,6 @@ def _log_folder(processes: Processes) -> Path:
     # The machines share storage, and each numbers its logs from 0.
     own = folder / f"machine_{processes.rank // processes.here}" if processes.size > processes.here else folder
     with located("LOG_DIR"):
-        check_parent(folder)
         check_writable(own)
     own.mkdir(parents=True, exist_ok=True)  # another machine may create it at the same time
     return own

@@ -12,9 +12,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from types import ModuleType
 
-from ernie_gram.distributed.processor import MKL_SETTING, processor_settings, read_cpuinfo, read_mkl_setting
+from ernie_gram.distributed.processor import processor_settings, read_cpuinfo, read_mkl_setting
 from reader.commands import interrupts_end_at_once
-from reader.errors import print_note
 from reader.system.installation import child_environment
 from reader.system.processes import available_cores
 
@@ -95,22 +94,17 @@ def import_paddle() -> ModuleType:
     """Import Paddle for a program that is not one of our commands, and return it.
 
     It is loaded with the number of threads and the path of MKL that our commands use (see `loading_settings`); if the
-    program has imported it, only MKL's path is chosen, with a note if it is too late for that. Afterwards the
-    environment has nothing new but the number of threads, which `import paddle` leaves there as well. Signal handlers
-    are Paddle's own, as after `import paddle`.
+    program has imported it, only MKL's path is chosen, before the first product. Afterwards the environment has nothing
+    new but the number of threads, which `import paddle` leaves there as well. Signal handlers are Paddle's own, as
+    after `import paddle`.
     """
-    is_loaded = "paddle" in sys.modules
-    settings = processor_settings(read_cpuinfo(), os.environ) if is_loaded else loading_settings()
+    settings = loading_settings()
     os.environ.update(settings)
     try:
         with quiet():
             import paddle
-        wanted = settings.get(MKL_SETTING)
-        path = read_mkl_setting() if wanted else None
+        read_mkl_setting()
     finally:
         for name in settings.keys() - {THREADS}:
             del os.environ[name]
-    if path is not None and str(path) != wanted:
-        slow = "Paddle has multiplied before it was imported for ERNIE-Gram, and uses a slow path on this processor"
-        print_note(f"{slow}; start the program with {MKL_SETTING}={wanted}")
     return paddle

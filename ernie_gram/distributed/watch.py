@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from ernie_gram.run.heartbeat import STACK_SIGNAL, heartbeat_file, read_beat
+from ernie_gram.run.heartbeat import FILE, STACK_SIGNAL, read_beat
 from ernie_gram.run.termination import LOST_PEER_STATUS, SIGNALS
 from reader.errors import last_error_in, print_error
 
@@ -44,20 +45,17 @@ class Rank:
     Attributes:
         number: its rank.
         process: of this machine; it leads a process group.
-        log: its output; log_start: length of the output of earlier jobs in it. Its heartbeat is in the same folder.
+        log: its output; log_start: length of the output of earlier jobs in it.
+        heartbeat: its heartbeat file.
     """
 
     number: int
     process: subprocess.Popen[bytes]
     log: Path
     log_start: int
+    heartbeat: Path
     _last_beat: float = 0.0
     _silent_polls: int = 0
-
-    @property
-    def heartbeat(self) -> Path:
-        """Its heartbeat file."""
-        return heartbeat_file(self.log.parent, self.number)
 
     @property
     def status(self) -> int | None:
@@ -70,17 +68,17 @@ class Rank:
             if self.status is None:
                 os.killpg(self.process.pid, number)
 
-    def is_hanging(self) -> bool:
-        """Whether it has made no progress for as long as it allows; called once in a poll.
+    def is_hanging(self, limit: int) -> bool:
+        """Whether it has made no progress for `limit` seconds, or ever for 0; called once in a poll.
 
         Polls are counted, so that time during which the watcher itself was stopped does not count.
         """
         beat = read_beat(self.heartbeat)
-        if beat is None or beat.limit == 0 or self.status is not None or beat.seconds != self._last_beat:
+        if beat is None or self.status is not None or beat.seconds != self._last_beat:
             self._silent_polls, self._last_beat = 0, beat.seconds if beat else 0.0
             return False
         self._silent_polls += 1
-        return self._silent_polls * POLL_SECONDS >= beat.limit
+        return 0 < limit <= self._silent_polls * POLL_SECONDS
 
     def doubt(self) -> tuple[bool, ...]:
         """Return what speaks against it as the one that failed first: the least is the cause of a failed job."""
@@ -103,14 +101,17 @@ class Rank:
 
 def start(number: int, command: list[str], environment: Mapping[str, str], log: Path) -> Rank:
     """Start a rank, whose output is appended to its log."""
-    heartbeat_file(log.parent, number).unlink(missing_ok=True)
+    # Some storage has no locks that keep jobs apart.
+    heartbeat = log.parent.absolute() / f"heartbeat.{number}.{platform.node()}"
+    heartbeat.unlink(missing_ok=True)
+    environment = {**environment, FILE: str(heartbeat)}
     with log.open("ab") as file:
         before = file.tell()
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file, start_new_session=True)
-    return Rank(number, process, log, before)
+    return Rank(number, process, log, before, heartbeat)
 
 
-def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -> int:
+def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], hang_seconds: int) -> int:
     """Wait until all ranks have ended; return the exit status of the job.
 
     If a rank fails, a line says why, and the others get SIGTERM, and SIGKILL KILL_SECONDS later. If one hangs, all get
@@ -120,16 +121,18 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
         ranks: those of this machine.
         signals: those that the launcher has received, appended by its handler; they are passed on to the ranks.
         show: called often, to print the ranks' output.
+        hang_seconds: a rank hangs if it makes no progress for this time; 0 for never.
     """
-    seen, report_at, kill_at = 0, inf, inf
+    seen, report_at = 0, inf
     while any(rank.status is None for rank in ranks):
         show()
         now = time.monotonic()
         if len(signals) > seen:
             seen = len(signals)
             _send(ranks, signals[-1])
-            kill_at = now + SECOND_SIGNAL_SECONDS if seen > 1 else inf
-        if [rank for rank in ranks if rank.is_hanging()]:
+            if seen > 1:
+                return _end(ranks, 128 + signals[-1], SECOND_SIGNAL_SECONDS, show)
+        if [rank for rank in ranks if rank.is_hanging(hang_seconds)]:
             doings = _activities(ranks)
             where = f"the stacks of all ranks are in {ranks[0].log.parent}"
             print_error(f"no progress for trainer.hang_seconds, first of {', then '.join(doings)}; {where}")
@@ -139,8 +142,6 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
         failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
         if failed:
             report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= SAVED else SETTLE_SECONDS))
-        if now >= kill_at:
-            return _end(ranks, 128 + signals[-1], 0, show)
         if now >= report_at:
             break
         time.sleep(POLL_SECONDS)
@@ -157,7 +158,7 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
 def _activities(ranks: Sequence[Rank]) -> list[str]:
     """Return what each running rank does; the first is the cause of a hang: its last progress is the oldest."""
     beats = [(rank.number, read_beat(rank.heartbeat)) for rank in ranks if rank.status is None]
-    found = sorted((beat.seconds, number, beat.activity) for number, beat in beats if beat and beat.limit)
+    found = sorted((beat.seconds, number, beat.activity) for number, beat in beats if beat)
     return [f"rank {number}, which {activity}" for _, number, activity in found]
 
 

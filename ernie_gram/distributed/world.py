@@ -53,6 +53,7 @@ def start_world(device: str, precision: str = "float32") -> World:
 
     Raises InputError as `check_device` does.
     """
+    beat("loads Paddle")
     paddle = load_paddle()
     from ernie_gram.paddle_private import RUN_IN_ORDER
 

@@ -136,14 +136,6 @@ def remove_beyond(output: Path, step: int) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def restore_replaced(output: Path) -> None:
-    """Give a checkpoint its name back if a process was killed while it replaced it by another one of the same step."""
-    for old in output.glob(".step_*.old"):
-        path = old.with_name(old.name[1:].removesuffix(".old"))
-        if not path.exists():
-            old.rename(path)
-
-
 def write_checksums(folder: Path) -> None:
     """Write checksums.json, the SHA-256 of every file, into a folder that is not yet under its final name."""
     sums = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}

@@ -9,7 +9,6 @@ from typing import IO, Any
 from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
 from reader.errors import InputError, InUseError, print_warning
-from reader.system.atomic_files import make_folder
 from reader.system.lock_files import LOCK_FILE, check_unlocked, lock_file
 from reader.system.output_files import check_output_folder
 
@@ -37,9 +36,8 @@ def lock_output(output: Path, option: str = "paths.output") -> IO[bytes]:
     """Lock the folder of a run, or of several runs, for this process until the returned file is closed; create it.
 
     Raises InUseError if another process holds the lock: two runs in one folder would remove each other's checkpoints.
-    Raises InputError if a folder above it is missing, see `check_parent` in atomic_files.py.
     """
-    make_folder(output)
+    output.mkdir(parents=True, exist_ok=True)
     return lock_file(output / LOCK_FILE, f"{option}: {output} is in use")
 
 
@@ -65,8 +63,6 @@ def resume_checkpoint(
     training starts from step 0. Checkpoints are large, so each file is read at most once, and only by rank 0. The other
     ranks verify the state, and take the checkpoint that rank 0 has chosen before they load anything (see Trainer).
 
-    Rank 0 also gives a checkpoint its name back that a killed process was replacing.
-
     Args:
         output: the run's folder.
         identity: all that can change the result of this run.
@@ -74,12 +70,11 @@ def resume_checkpoint(
         defaults: of the settings; an earlier version may lack new ones in its identity.
 
     Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity, and
-    InUseError if another process has locked the folder, which may be replacing one just now.
+    InUseError if another process has locked the folder.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
     if is_first:
         check_unlocked(output, f"paths.output: {output} is in use")
-        checkpoint.restore_replaced(output)
     found = checkpoint.checkpoints(output)
     chosen, damaged = checkpoint.newest_and_damage(output, checkpoint.FILES if is_first else (checkpoint.STATE,))
     for damage in damaged:
@@ -112,9 +107,6 @@ def identity_differences(earlier: Identity, run_identity: Identity, where: str =
 def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
     recorded = checkpoint.load_state(path).identity
     theirs = {key: value for key, value in defaults.items() if key in identity} | recorded
-    there, here = _task(theirs), _task(identity)
-    if there != here:
-        raise InputError(f"{path}: is a run of {there}, this is {here}; choose another paths.output")
     differences = identity_differences(theirs, identity)
     if differences:
         advice = "choose another paths.output, or restore these settings"
@@ -123,8 +115,3 @@ def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
 
 def _shown(value: object) -> str:
     return DIGEST.sub(lambda digest: digest[0][:SHOWN_DIGITS], str(value))
-
-
-def _task(identity: Identity) -> str:
-    """Return the name of the task of a fine-tuning; it stands before the digest of its definition."""
-    return str(identity.get("task", "pre-training")).rpartition(" (")[0] or "pre-training"

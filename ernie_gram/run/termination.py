@@ -19,15 +19,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
+from reader.commands import handled_by
 from reader.errors import print_error, print_line
 
 Item = TypeVar("Item")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# Time in seconds for the main thread to end by itself when nothing has to be saved.
-GRACE_SECONDS = 10.0
-# The same for a process that still has to save, and whose launcher was killed.
-ORPHAN_SECONDS = 45.0
+# Time in seconds for the main thread to end by itself when nothing has to be saved, or when the launcher was killed.
+GRACE_SECONDS = 45.0
 # Signals that follow the first one within this time are the same request: a launcher may pass on a signal that its
 # processes have received as well, and Paddle's launcher sends SIGTERM three times within 0.4 s.
 REPEAT_SECONDS = 1.0
@@ -125,12 +124,12 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
 
     # With nohup, a run goes on when its terminal is closed.
     asked = [number for number in SIGNALS if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
-    old_handlers = {number: signal.signal(number, stop) for number in asked}
     old_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     watch = threading.Thread(target=_watch, args=(receiver, os.getppid(), grace_seconds), name="signals", daemon=True)
     watch.start()
     try:
-        yield
+        with handled_by(stop, *asked):
+            yield
     except Exception:
         # Paddle turns an exit that is raised inside one of its C++ calls into an error of another kind.
         if _state.is_ending and _state.number is not None:
@@ -138,8 +137,6 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
         raise
     finally:
         signal.set_wakeup_fd(old_fd)
-        for number, handler in old_handlers.items():
-            signal.signal(number, handler)
         sender.close()
         _state.number = None
 
@@ -158,12 +155,8 @@ def noted_signals() -> Iterator[list[int]]:
             received.append(number)
             last = time.monotonic()
 
-    old_handlers = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handled_by(note, signal.SIGINT, signal.SIGTERM):
         yield received
-    finally:
-        for number, handler in old_handlers.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -201,12 +194,9 @@ def _watch(receiver: socket.socket, parent: int, grace_seconds: float) -> None:
             continue
         first = time.monotonic()
         _state.number = _state.number or number
-        if not _state.is_deferred:
-            _state.is_noticed.set()
+        if not _state.is_deferred or os.getppid() != parent:
             receiver.settimeout(grace_seconds)
-            continue
-        name = signal.Signals(number).name
-        print_line(f"{name}: ends after this step with a checkpoint; a second signal ends at once")
+        if _state.is_deferred:
+            name = signal.Signals(number).name
+            print_line(f"{name}: ends after this step with a checkpoint; a second signal ends at once")
         _state.is_noticed.set()
-        if os.getppid() != parent:
-            receiver.settimeout(ORPHAN_SECONDS)

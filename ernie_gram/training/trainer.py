@@ -185,8 +185,10 @@ class Trainer:
                 if self.has_ended_early and not is_last:
                     worse = counted(self.progress.num_worse, "evaluation")
                     self.log.say(f"ended early at step {self.step}: no better score in {worse} in a row")
-                    # This checkpoint has the last evaluation in its state, so that a resumed run ends here as well.
-                    self.save()
+                    # So that a resumed run ends here as well. A checkpoint is never replaced by another of its step: a
+                    # resumed run evaluates it again.
+                    if self.step != self._saved_step:
+                        self.save()
         beat("waits for the last checkpoint")
         self.saver.finish()
         self.log.close()

@@ -48,8 +48,8 @@ class Feeder:
         """Find the sequences of the corpus; see `find_sequences` for the arguments and for the errors raised."""
         self.corpus = corpus
         self.masking = masking
-        sequences = find_sequences(corpus, max_seq_len, masking.fraction, pack_documents)
-        self.starts, self.documents, self.limits = sequences
+        found = find_sequences(corpus, max_seq_len, masking.fraction, pack_documents)
+        self.starts, self.documents, self.limits = found
         vocabulary = corpus.vocabulary
         self.special_ids = SpecialIds(
             vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask, corpus.info.num_tokens
@@ -86,15 +86,7 @@ class Feeder:
         labels = fields.COARSE_LABELS if masking.explicit else fields.TOKEN_LABELS
         batch[labels.name] = batch.pop("labels")
         if masking.queries:
-            queries = query_rows(
-                masked.slots,
-                masked.labels,
-                *masked.input_ids.shape,
-                self.corpus.ngram_offsets,
-                self.corpus.ngram_tokens,
-                self.special_ids.num_tokens,
-            )
-            batch |= queries._asdict()
+            batch |= query_rows(masked, self.corpus)
         return batch
 
     def training_batches(

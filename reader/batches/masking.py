@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reader.batches.fields import Batch
 from reader.batches.sampler import unit_keys
 from reader.batches.sequences import SequenceLimits, sequence_length
+from reader.corpus.memmap import Corpus
 from reader.system.arrays import Bools, Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
 
@@ -180,54 +182,24 @@ def mask_sequences(
     return MaskedSequences(input_ids, lengths, slots, labels, slot_units, unit_ids)
 
 
-class QueryRows(NamedTuple):
-    """Query rows, padded to the largest number in a sequence; fields.py has their shapes and meanings."""
-
-    query_slots: Int64s
-    query_ranks: Int64s
-    fine_rows: Int64s
-    fine_labels: Int64s
-
-
-@numba.njit(cache=True, nogil=True)
-def query_rows(
-    slots: Int64s,
-    labels: Int64s,
-    batch_size: int,
-    width: int,
-    ngram_offsets: Int64s,
-    ngram_tokens: Int32s,
-    num_tokens: int,
-) -> QueryRows:
+def query_rows(masked: MaskedSequences, corpus: Corpus) -> Batch:
     """Return query rows [M1]..[Mk] for every masked unit of k tokens, one row per token (paper, section 3.3).
 
-    Args:
-        slots, labels: int64 [M], of an explicitly masked batch (see MaskedSequences).
-        batch_size, width: B and L of that batch.
-        ngram_offsets, ngram_tokens: the tokens of all n-grams (see Corpus).
-        num_tokens: F.
+    They are padded to the largest number in a sequence; fields.py has their shapes and meanings. The sequences are
+    masked explicitly.
     """
-    counts = np.zeros(batch_size, np.int64)
-    for m in range(len(slots)):
-        ngram = labels[m] - num_tokens
-        counts[slots[m] // width] += ngram_offsets[ngram + 1] - ngram_offsets[ngram] if ngram >= 0 else 1
-    max_rows = counts.max()
-    row_slots = np.zeros((batch_size, max_rows), np.int64)
-    ranks = np.zeros((batch_size, max_rows), np.int64)
-    rows = np.empty(counts.sum(), np.int64)
-    tokens = np.empty(len(rows), np.int64)
-    counts[:] = 0
-    q = 0
-    for m in range(len(slots)):
-        b = slots[m] // width
-        ngram = labels[m] - num_tokens
-        first = ngram_offsets[ngram] if ngram >= 0 else 0
-        last = ngram_offsets[ngram + 1] if ngram >= 0 else 1
-        for t in range(first, last):
-            k = counts[b]
-            row_slots[b, k], ranks[b, k] = slots[m] % width, t - first
-            rows[q] = b * max_rows + k
-            tokens[q] = np.int64(ngram_tokens[t]) if ngram >= 0 else labels[m]
-            counts[b] += 1
-            q += 1
-    return QueryRows(row_slots, ranks, rows, tokens)
+    batch_size, width = masked.input_ids.shape
+    sizes = corpus.unit_tokens[masked.labels]
+    units = np.repeat(np.arange(len(sizes)), sizes)
+    ranks = np.arange(len(units)) - (np.cumsum(sizes) - sizes)[units]
+    sequences, slots = np.divmod(masked.slots[units], width)
+    counts = np.bincount(sequences, minlength=batch_size)
+    shape = batch_size, counts.max()
+    rows = sequences * shape[1] + np.arange(len(units)) - (np.cumsum(counts) - counts)[sequences]
+    padded_slots, padded_ranks = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    padded_slots.flat[rows], padded_ranks.flat[rows] = slots, ranks
+    labels = masked.labels[units]
+    is_ngram = labels >= corpus.info.num_tokens
+    firsts = corpus.ngram_offsets[labels[is_ngram] - corpus.info.num_tokens]
+    labels[is_ngram] = corpus.ngram_tokens[firsts + ranks[is_ngram]]
+    return {"query_slots": padded_slots, "query_ranks": padded_ranks, "fine_rows": rows, "fine_labels": labels}

@@ -56,27 +56,15 @@ class SequenceLimits(NamedTuple):
     reserve: np.uint64
 
 
-class Sequences(NamedTuple):
-    """The sequences of a corpus.
-
-    starts: int64 [sequences + 1], index of the first unit of each sequence, then the number of units.
-    documents: int64, index of the first unit of each document, then the number of units; a sequence ends with its
-        document. With packed documents, the whole corpus is one document.
-    limits: where sequences end otherwise.
-    """
-
-    starts: Int64s
-    documents: Int64s
-    limits: SequenceLimits
-
-
-def find_sequences(corpus: Corpus, max_seq_len: int, fraction: float, pack_documents: bool) -> Sequences:
-    """Return the sequences of a corpus.
+def find_sequences(
+    corpus: Corpus, max_seq_len: int, fraction: float, pack_documents: bool
+) -> tuple[Int64s, Int64s, SequenceLimits]:
+    """Return the sequences of a corpus: `starts`, `documents` and `limits` of a Feeder.
 
     Args:
         max_seq_len: maximum number of tokens in a sequence before masking, including [CLS] and [SEP].
         fraction: share of the units of a sequence that are masked.
-        pack_documents: whether a sequence continues with the next document.
+        pack_documents: whether a sequence continues with the next document; the whole corpus is then one document.
 
     Raises InputError if `max_seq_len` is too short for the longest unit.
     """
@@ -90,7 +78,7 @@ def find_sequences(corpus: Corpus, max_seq_len: int, fraction: float, pack_docum
     limits = _measure_limits(corpus, max_tokens, fraction)
     documents = corpus.documents[[0, -1]] if pack_documents else np.asarray(corpus.documents)
     starts = cut_pieces(np.asarray(corpus.units), documents, corpus.unit_tokens, limits.max_slots)
-    return Sequences(starts, documents, limits)
+    return starts, documents, limits
 
 
 @numba.njit(cache=True, nogil=True)

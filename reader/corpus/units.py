@@ -35,23 +35,15 @@ class UnitCutter:
             ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
     """
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        lexicon: Lexicon | None,
-        segmenter: str = "",
-        max_words: int = MAX_REMEMBERED_WORDS,
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None, max_words: int = MAX_REMEMBERED_WORDS) -> None:
         """Prepare to cut text.
 
         Args:
             lexicon: the n-grams that become units, made with this vocabulary; with None, every unit is a token.
-            segmenter: how Han characters are split into words (see basic_tokenizer.py); "" means the segmenter
-                of the lexicon (see `segmenter_of`).
             max_words: number of words to remember, besides those of the lexicon.
         """
         self.vocabulary, self.lexicon, self.num_tokens = vocabulary, lexicon, len(vocabulary)
-        self._segmenter = segmenter or segmenter_of(lexicon)
+        self._segmenter = segmenter_of(lexicon)
         ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
         self._lexicon_words, self._max_words = ngrams.words, max_words
         self._pieces = PieceTable(vocabulary)

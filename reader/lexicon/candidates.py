@@ -109,16 +109,6 @@ class Candidates:
         return np.column_stack([prefixes, *reversed(columns)])
 
 
-def concatenate_by_count(lists: list[WordCounts]) -> WordCounts:
-    """Concatenate lists of words, and sort the result by count in descending order (stable)."""
-    counts = np.concatenate([words.counts for words in lists])
-    ends = np.cumsum([0, *(words.strings.offsets[-1] for words in lists)])
-    offsets = [words.strings.offsets[1:] + end for words, end in zip(lists, ends[:-1], strict=True)]
-    joined = PackedStrings(np.concatenate([[0], *offsets]), np.concatenate([words.strings.arena for words in lists]))
-    order = np.argsort(-counts, kind="stable")
-    return WordCounts(take_strings(joined, order), counts[order])
-
-
 def _is_han_word(words: PackedStrings) -> Bools:
     """Return whether each word consists of several Han characters; bool [n]."""
     return np.fromiter(

@@ -43,7 +43,6 @@ from reader.tokenization.basic_tokenizer import holds_text
 from reader.tokenization.word_index import WordIndex
 
 MAX_ORDER = 5
-SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4  # from which thresholds are estimated
 NUM_BUCKETS = 64  # the words of each segment are grouped by bucket, so that segments can be merged bucket by bucket
 
 
@@ -86,17 +85,13 @@ class SegmentWords(NamedTuple):
         """Return what `save` wrote, memory-mapped."""
         return cls(*(mapped_array(folder, name) for name in cls._fields))
 
-    def words(self, first: int = 0, last: int = NUM_BUCKETS) -> WordCounts:
-        """Return the words of buckets `first` to `last` (exclusive)."""
-        start, end = self.bounds[first], self.bounds[last]
+    def words(self, bucket: int) -> WordCounts:
+        """Return the words of a bucket."""
+        start, end = self.bounds[bucket], self.bounds[bucket + 1]
         offsets = np.array(self.offsets[start : end + 1])
         return WordCounts(
             PackedStrings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
         )
-
-    def truncate(self, max_words: int) -> SegmentWords:
-        """Return a copy whose stream is cut to its first `max_words` positions; the distinct words stay complete."""
-        return self._replace(stream=np.array(self.stream[:max_words]))
 
 
 def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentWords:

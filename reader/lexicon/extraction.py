@@ -4,37 +4,27 @@ An engine splits the text into words, and then counts l-grams order by order: th
 machine (local_engine.py), the Spark engine on a cluster (spark_engine.py).
 
 Only l-grams that occur at least T_l times are kept. This pruning keeps every longer n-gram that reaches the threshold,
-because none of its words and shorter n-grams is rarer than the n-gram itself. T_l is estimated from a sample, and
-verified after the run: if an l-gram with a count below T_l could be among the best, T_l is lowered and the counting
-repeated.
+because none of its words and shorter n-grams is rarer than the n-gram itself. T_l is guessed, and verified after the
+run: if an l-gram with a count below T_l could be among the best, T_l is lowered and the counting repeated.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from reader.errors import InputError, print_note
-from reader.lexicon.candidates import Candidates, Scores, concatenate_by_count
-from reader.lexicon.counting_stages import (
-    MAX_ORDER,
-    CountNgrams,
-    NgramCounts,
-    SegmentWords,
-    WordCounts,
-    merge_entry_lists,
-    merge_words,
-)
+from reader.lexicon.candidates import Candidates, Scores
+from reader.lexicon.counting_stages import MAX_ORDER, CountNgrams, NgramCounts, WordCounts, merge_words
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, spell
-from reader.lexicon.ngram_keys import ngram_totals
 from reader.lexicon.t_test import kth_largest, needed_count
-from reader.system.arrays import Float64s, Int64s
+from reader.system.arrays import Int64s
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
-MIN_RELIABLE_SQUARE = 4  # smallest t^2 in a sample that allows an estimate for the whole text
+# The first T_l is N_l / (k_l * this): about half of what the k-th best l-gram of English needs, see `needed_count`.
+MEAN_PER_THRESHOLD = 40
 
 
 @dataclass(frozen=True)
@@ -79,12 +69,6 @@ class Engine(Protocol):
         The arguments are those of `split_segment`. Raises InputError for invalid text.
         """
 
-    def sample(self) -> list[SegmentWords]:
-        """Return at most SAMPLE_SEGMENTS segments, evenly spaced over the text, cut to SAMPLE_WORDS words in total.
-
-        With Spark, they are the first segments of evenly spaced groups of files.
-        """
-
     def words(self, min_count: int) -> list[WordCounts]:
         """Return the words that occur at least `min_count` times in the text, each in exactly one of the lists."""
 
@@ -110,7 +94,7 @@ class CountingJob:
         self.totals, digest = self.engine.split(self.settings.lowercase, self.settings.segmenter)
         if not self.totals[0]:
             raise InputError("--input: the text contains no words")
-        thresholds = {order: max(self.settings.min_count, t) for order, t in self._estimate_thresholds().items()}
+        thresholds = {order: max(self.settings.min_count, self._first_threshold(order)) for order in self.settings.top}
         while True:
             best, words, lowered = self._best(thresholds)
             if not lowered:
@@ -124,24 +108,9 @@ class CountingJob:
         orders = range(1, max(self.settings.top) + 1)
         return CountingResult(best, words, {order: int(self.totals[order - 1]) for order in orders}, digest)
 
-    def _estimate_thresholds(self) -> dict[int, int]:
-        """Estimate T_l for every requested order from the beginnings of a few segments."""
-        samples = self.engine.sample()
-        candidates = Candidates(merge_words((sample.words() for sample in samples), 1))
-        totals = np.sum([ngram_totals(sample.stream, MAX_ORDER) for sample in samples], axis=0)
-        # The word counts are those of the whole segments, not of the truncated streams.
-        totals[0] = candidates.vocabulary.counts.sum()
-        thresholds: dict[int, int] = {}
-        for order in range(1, max(self.settings.top) + 1):
-            if order > 1:
-                stage = candidates.next_stage()
-                entries = [stage(sample) for sample in samples]
-                candidates.add(stage, merge_entry_lists(entries, stage.count_bits, 1))
-            if order in self.settings.top:
-                sample_fraction = totals[order - 1] / max(1, self.totals[order - 1])
-                t = candidates.scores(1, totals).t
-                thresholds[order] = estimate_threshold(t, self.settings.top[order], sample_fraction)
-        return thresholds
+    def _first_threshold(self, order: int) -> int:
+        """Return a count that the best l-grams of an order probably reach."""
+        return max(1, int(self.totals[order - 1]) // (self.settings.top[order] * MEAN_PER_THRESHOLD))
 
     def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, WordCounts, dict[int, int]]:
         """Return the best n-grams under the given thresholds, the words that were kept to find them, and lower values
@@ -154,7 +123,7 @@ class CountingJob:
         min_counts = {
             order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)
         }
-        candidates = Candidates(concatenate_by_count(self.engine.words(min_counts[1])))
+        candidates = Candidates(merge_words(self.engine.words(min_counts[1]), 1))
         best: list[Scores] = []
         lowered: dict[int, int] = {}
         for order in range(1, max(top) + 1):
@@ -176,27 +145,6 @@ class CountingJob:
             elif not lowered:
                 best.append(candidates.best(scores, top[order], kth_score))
         return NO_NGRAMS if lowered else candidates.to_ngrams(best), candidates.vocabulary, lowered
-
-
-def estimate_threshold(scores: Float64s, k: int, sample_fraction: float) -> int:
-    """Estimate the minimum count of the k-th best n-gram of the whole text (see t_test.needed_count), and halve it.
-
-    t grows with the square root of the text size. If the sample is too small to contain a reliable k-th score, the
-    squared scores are assumed to follow a power law, which nearly holds.
-
-    Args:
-        scores: float64, t of the n-grams of a sample; sample_fraction: size of the sample / size of the text.
-    """
-    ranked = np.sort(np.square(np.maximum(scores, 0)))[::-1]
-    if np.isinf(ranked[:1]).any():
-        return 1  # the text consists of a single l-gram
-    if k <= len(ranked) and (sample_fraction >= 1 or ranked[k - 1] >= MIN_RELIABLE_SQUARE):
-        return max(1, int(ranked[k - 1] / sample_fraction / 2))
-    many, few = (int((ranked >= square).sum()) for square in (MIN_RELIABLE_SQUARE, 4 * MIN_RELIABLE_SQUARE))
-    if sample_fraction >= 1 or not 0 < few < many:
-        return 1
-    exponent = math.log(many / few) / math.log(4)
-    return max(1, int(MIN_RELIABLE_SQUARE / sample_fraction * (many / k) ** (1 / exponent) / 2))
 
 
 def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:

@@ -12,13 +12,10 @@ import numpy as np
 
 from reader.lexicon.counting_stages import (
     NUM_BUCKETS,
-    SAMPLE_SEGMENTS,
-    SAMPLE_WORDS,
     CountNgrams,
     NgramCounts,
     SegmentWords,
     WordCounts,
-    assign_buckets,
     merge_entry_lists,
     merge_words,
     split_segment,
@@ -27,7 +24,6 @@ from reader.system.arrays import Int64s
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
-from reader.tables.string_table import take_strings
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.word_index import WordIndex
@@ -49,23 +45,18 @@ class LocalEngine:
         """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
         folder = self._folder / "split"
         warm_up = WordIndex(lowercase, segmenter).encode
-        save_words = partial(_save_words, lowercase, segmenter)
+
+        def save_words(segment: Segment, folder: Path) -> None:
+            split_segment(lowercase, segmenter, segment).save(folder)
+
         self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
-    def sample(self) -> list[SegmentWords]:
-        sampled = self.segments[:: -(-len(self.segments) // SAMPLE_SEGMENTS)]
-        return [SegmentWords.load(segment).truncate(SAMPLE_WORDS // len(sampled)) for segment in sampled]
-
     def words(self, min_count: int) -> list[WordCounts]:
-        size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
-        num_tasks = 1
-        while num_tasks < NUM_BUCKETS and size > 4 * self._resources.max_merge_entries * num_tasks:
-            num_tasks *= 2
-        step = NUM_BUCKETS // num_tasks
-        bucket_ranges = [(start, start + step) for start in range(0, NUM_BUCKETS, step)]
-        merge = partial(_merge_words, self.segments, min_count)
-        return list(ordered_map(merge, bucket_ranges, min(self._resources.workers, num_tasks)))
+        def merge(bucket: int) -> WordCounts:
+            return merge_words((SegmentWords.load(segment).words(bucket) for segment in self.segments), min_count)
+
+        return list(ordered_map(merge, range(NUM_BUCKETS), min(self._resources.workers, len(self.segments))))
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         # Keys contain IDs of kept shorter n-grams, so entries are valid only for these thresholds.
@@ -98,22 +89,6 @@ class LocalEngine:
         # A range begins with the smallest entry of a key, so that all entries of a key are in the same range.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
         return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
-
-
-def _save_words(lowercase: bool, segmenter: str, segment: Segment, folder: Path) -> None:
-    split_segment(lowercase, segmenter, segment).save(folder)
-
-
-def _merge_words(segments: list[Path], min_count: int, buckets: tuple[int, int]) -> WordCounts:
-    """Merge buckets [first, last) of all segments' words, and return them sorted by bucket.
-
-    The sorting makes the order of the words independent of how the buckets are divided into tasks. Keys of longer
-    n-grams contain word IDs, so a stopped job can be resumed with other values of --memory and --processes only if the
-    word IDs do not change.
-    """
-    merged = merge_words((SegmentWords.load(segment).words(*buckets) for segment in segments), min_count)
-    order = np.argsort(assign_buckets(merged.strings), kind="stable")
-    return WordCounts(take_strings(merged.strings, order), merged.counts[order])
 
 
 def _save_entries(stage: CountNgrams, task: tuple[Path, Path]) -> None:

@@ -12,7 +12,7 @@ receives only kept words and l-grams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,8 +23,6 @@ import numpy as np
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
     NUM_BUCKETS,
-    SAMPLE_SEGMENTS,
-    SAMPLE_WORDS,
     CountNgrams,
     NgramCounts,
     SegmentWords,
@@ -53,12 +51,10 @@ NGRAMS_PER_MERGE = 1 << 24
 class SparkEngine:
     """Applies the counting stages to one text (see extraction.Engine)."""
 
-    def __init__(self, context: SparkContext, text: TextFiles, max_segment_bytes: int = MAX_SEGMENT_BYTES) -> None:
-        """`max_segment_bytes` limits the bytes of text per segment."""
+    def __init__(self, context: SparkContext, text: TextFiles) -> None:
         self._context, self._text = context, text
         self._cores = context.defaultParallelism
-        min_segment_bytes = min(MIN_SEGMENT_BYTES, max_segment_bytes)
-        self._segment_bytes = max(min_segment_bytes, min(max_segment_bytes, text.size // (2 * self._cores)))
+        self._segment_bytes = max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, text.size // (2 * self._cores)))
         self._totals = np.zeros(MAX_ORDER, np.int64)
         self._segments: RDD[Any] = context.emptyRDD()
         self._words: RDD[Any] = context.emptyRDD()
@@ -81,7 +77,7 @@ class SparkEngine:
         records = tasks.flatMap(split_files).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
         buckets = self._segments.flatMap(
-            lambda segment: ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
+            lambda segment: ((bucket, segment.words(bucket)) for bucket in range(NUM_BUCKETS))
         )
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, num_groups))
         self._words = buckets.partitionBy(num_partitions, int).values()
@@ -90,13 +86,6 @@ class SparkEngine:
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
         file_digests = (digest for summary in summaries for digest in summary.file_digests)
         return self._totals, digest_of(paths, self._text.text_field, file_digests)
-
-    def sample(self) -> list[SegmentWords]:
-        num_partitions = self._segments.getNumPartitions()
-        partitions = range(0, num_partitions, -(-num_partitions // SAMPLE_SEGMENTS))
-        return self._context.runJob(
-            self._segments, partial(_first_segment, SAMPLE_WORDS // len(partitions)), partitions
-        )
 
     def words(self, min_count: int) -> list[WordCounts]:
         with spark_progress(self._context, "words"):
@@ -136,13 +125,6 @@ def _split_files(
         totals += words.totals
         yield words
     yield _GroupSummary(text.file_digests, totals)
-
-
-def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
-    """Return the first segment of a group of files, truncated to `max_words`."""
-    # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to import
-    # and compile everything again.
-    return [segment.truncate(max_words) for index, segment in enumerate(segments) if index == 0]
 
 
 def _partition_entries(

@@ -37,24 +37,6 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def check_parent(path: Path) -> None:
-    """Raise InputError if the folder that is to contain `path` does not exist and must not be created.
-
-    Folders of a relative path are created below the current directory. For any other path, only the last level is
-    created, because another missing folder means a mistyped path or a disk that is not mounted. The error names the
-    first missing folder.
-    """
-    if path.parts[:1] and path.parts[0].startswith("~"):
-        raise InputError(f"{path}: ~ is not replaced here; give the whole path")
-    if path.parent.exists() or not (path.is_absolute() or ".." in path.parts):
-        return
-    missing = next(folder for folder in reversed(path.parents) if not folder.exists())
-    raise InputError(
-        f"{path}: there is no folder {missing}; only the last level of a path outside the current directory is created "
-        f"(if the path is right: mkdir -p {path.parent})"
-    )
-
-
 def nearest_folder(path: Path) -> Path:
     """Return a path if it exists, else the nearest folder above it."""
     return next(each for each in (path, *path.absolute().parents) if each.exists())
@@ -62,24 +44,14 @@ def nearest_folder(path: Path) -> Path:
 
 def check_writable(folder: Path) -> None:
     """Raise InputError unless files can be created in a folder, or in the nearest one above it if it does not exist."""
+    if str(folder).startswith("~"):
+        raise InputError(f"{folder}: ~ is not replaced here; give the whole path")
     nearest = nearest_folder(folder)
     try:
         # This file has no name, so other processes do not see it.
         tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
         raise InputError(f"{folder}: nothing can be written in {nearest}: {error.strerror}") from error
-
-
-def make_parent(path: Path) -> None:
-    """Create the folder that is to contain `path`; raises InputError if it must not be created, see `check_parent`."""
-    check_parent(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-
-
-def make_folder(path: Path) -> None:
-    """Create a folder unless it exists; raises InputError if a folder above it is missing, see `check_parent`."""
-    make_parent(path)
-    path.mkdir(exist_ok=True)
 
 
 def _write_error(path: Path, error: OSError) -> SystemRefusedError:
@@ -92,14 +64,14 @@ def _write_error(path: Path, error: OSError) -> SystemRefusedError:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to. On success it is renamed to `path`; on any error it is removed.
 
-    Raises SystemRefusedError if the file cannot be written, InputError if `path` is a folder or if a folder above it is
-    missing, see `check_parent`.
+    Folders above it are created. Raises SystemRefusedError if the file cannot be written, InputError if `path` is a
+    folder.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")  # another process may write the same file
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, not a file")
-        make_parent(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         flush_to_disk(partial)
         partial.replace(path)
@@ -121,14 +93,14 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill. On success it is renamed to `path` and replaces an existing folder.
 
-    Temporary files of an earlier attempt that was killed are removed. Raises SystemRefusedError if the folder cannot
-    be written, InputError if `path` is a file or if a folder above it is missing, see `check_parent`.
+    Folders above it are created, and temporary files of an earlier attempt that was killed are removed. Raises
+    SystemRefusedError if the folder cannot be written, InputError if `path` is a file.
     """
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file, not a folder")
-        make_parent(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if old.exists() and not path.exists():
             old.rename(path)  # an earlier process was killed between the two renames below
         shutil.rmtree(partial, ignore_errors=True)

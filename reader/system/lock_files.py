@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO
 
 from reader.errors import InUseError, print_warning
-from reader.system.atomic_files import make_parent
 
 LOCK_FILE = ".lock"
 # What `flock` reports on shared storage that has no locks, such as Lustre without -o flock.
@@ -52,7 +51,7 @@ def check_unlocked(folder: Path, what: str) -> None:
 @contextmanager
 def locked_name(path: Path, what: str) -> Iterator[None]:
     """Lock a path, which need not exist, with a hidden file beside it, which is removed at the end."""
-    make_parent(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f".{path.name}{LOCK_FILE}")
     with lock_file(lock, what):
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from reader.system.atomic_files import check_parent, check_writable
+from reader.system.atomic_files import check_writable
 from reader.system.lock_files import locked_name
 
 RUN = "run"
@@ -41,18 +41,9 @@ OWN_NAMES_OF_RUNS = (
 )
 
 
-def file_path(text: str) -> Path:
-    """Parse the path of an output file. One that ends with / must be an existing folder, in which files are written."""
-    if text.endswith("/") and not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(
-            f"{text}: there is no such folder; give the path of a file, without / at the end"
-        )
-    return Path(text)
-
-
 def add_output_file(parser: argparse._ActionsContainer, meaning: str, **more: Any) -> None:
     """Add --output, which names a file to write, and --overwrite; see `check_output_path`."""
-    parser.add_argument("--output", help=meaning, **{"type": file_path, "metavar": "FILE", **more})
+    parser.add_argument("--output", help=meaning, **{"type": Path, "metavar": "FILE", **more})
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
 
 
@@ -81,7 +72,6 @@ def check_output_path(
             raise InputError(f"{path}: is {is_now}, but the result is {wanted}; choose another {option}")
     if (path.exists() or path.is_symlink()) and not overwrite:
         raise InputError(f"{path}: already exists; choose another {option} or pass --overwrite")
-    check_parent(path)
     check_writable(path.parent)
 
 
@@ -93,7 +83,6 @@ def check_output_folder(option: str, folder: Path) -> None:
         raise InputError(f"{option}: {folder} is the folder of a {kind}; choose another {option}")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{option}: {folder} is a file; choose another {option}")
-    check_parent(folder)
     check_writable(folder)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError, OptionError, SystemRefusedError, print_note
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.lock_files import locked_name
-from reader.system.untrusted_text import json_value
 
 PLAN_FILE = "plan.json"
 
@@ -25,7 +24,7 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     folder must be written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
     SystemRefusedError and OSError if the folder cannot be written.
     """
-    folder = _work_folder(output)
+    folder = output.with_name(f".{output.name}.work")
     with locked_name(output, f"{output}: is being written"):
         plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
         path = folder / PLAN_FILE
@@ -43,16 +42,3 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             remove_folder(folder)
             raise
         remove_folder(folder)
-
-
-def stopped_plan(output: Path) -> dict[str, Any] | None:
-    """Return the plan of a stopped job that was to create `output`, None if there is none."""
-    path = _work_folder(output) / PLAN_FILE
-    with suppress(OSError, ValueError):
-        plan = json_value(path.read_text())
-        return plan if isinstance(plan, dict) else None
-    return None
-
-
-def _work_folder(output: Path) -> Path:
-    return output.with_name(f".{output.name}.work")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
 from reader.text.text_files import Segment, TextFiles, run_with_error_location
@@ -19,8 +17,8 @@ BASE_MEMORY_BYTES = 150 << 20
 PROCESSING_BYTES_PER_TEXT_BYTE, QUEUED_BYTES_PER_TEXT_BYTE = 16, 5
 # Limits of the size of a segment, in bytes of text.
 MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES = 1 << 20, 64 << 20
-# The size of the text for the warm-up, in bytes: enough to load and compile everything that other segments need.
-WARM_UP_BYTES = 1 << 16
+# Text with an accent and Han characters, for which everything is loaded and compiled.
+WARM_UP_TEXT = "caf\u00e9 \u4e2d\u6587\n".encode()
 
 
 def max_workers(memory_bytes: int) -> int:
@@ -37,12 +35,10 @@ class Resources:
     Attributes:
         memory_bytes: memory of all processes together, in bytes.
         workers: number of processes.
-        resumed_segment_bytes: the size of the segments of a stopped job; they keep it if they fit into the memory.
     """
 
     memory_bytes: int
     workers: int
-    resumed_segment_bytes: int | None = None
 
     def segment_bytes(self, text: TextFiles) -> int:
         """Return the number of bytes of text in a segment.
@@ -55,8 +51,6 @@ class Resources:
         )
         fits_memory = (self.memory_bytes - BASE_MEMORY_BYTES) // bytes_per_text_byte
         largest = max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory))
-        if self.resumed_segment_bytes and self.resumed_segment_bytes <= largest:
-            return self.resumed_segment_bytes
         balanced = text.text_size // (4 * self.workers)
         return max(MIN_SEGMENT_BYTES, min(largest, balanced))
 
@@ -80,8 +74,7 @@ def map_segments(
         function: must create the result folder atomically. It is not called if the result folder exists.
         folder: contains the result folders.
         description: what is done, for the display of progress.
-        warm_up: called with the first lines of the text before the processes are forked. The processes share what it
-            loads and compiles.
+        warm_up: called with WARM_UP_TEXT before the processes are forked. They share what it loads and compiles.
     Returns:
         The result folders in the order of the segments, and the digest of the text.
 
@@ -91,13 +84,11 @@ def map_segments(
     segment_bytes = resources.segment_bytes(text)
     workers = min(resources.workers, max(1, -(-text.text_size // segment_bytes)))
     result_folders: list[Path] = []
+    if workers > 1:
+        warm_up(WARM_UP_TEXT)
 
     def tasks() -> Iterator[tuple[Segment, Path, int]]:
         for segment in text.segments(segment_bytes):
-            if workers > 1 and not result_folders:
-                # Invalid text is ignored here: the process that gets its segment reports it with file and line.
-                with suppress(UnicodeDecodeError, InputError):
-                    warm_up(segment.beginning(WARM_UP_BYTES).text())
             result_folders.append(folder / f"{len(result_folders)}")
             yield segment, result_folders[-1], text.position
 

@@ -83,12 +83,6 @@ class Segment:
         """
         return b"".join(self._text_of(part) for part in self.parts)
 
-    def beginning(self, max_bytes: int) -> Segment:
-        """Return the first whole lines of the segment, all from one file, of at most `max_bytes` bytes."""
-        first = self.parts[0]
-        raw = first.raw[: first.raw.rfind(b"\n", 0, max_bytes) + 1]
-        return Segment([first._replace(raw=raw)], self.text_field)
-
     def _text_of(self, part: Part) -> bytes:
         if part.first_line == 1 and (reason := utf16_reason(part.raw)):
             raise InputError(f"{part.path}: {reason}")

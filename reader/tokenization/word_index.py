@@ -12,11 +12,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
-from reader.system.arrays import Int8s, Int32s, Int64s, UInt8s
+from reader.system.arrays import Int32s, UInt8s
 from reader.tables.string_table import (
     PackedStrings,
     empty_table,
@@ -36,6 +35,7 @@ from reader.tokenization.word_kernel import (
     PUNCTUATION,
     SPACE,
     WORD_ITEM,
+    Items,
     insert_run_words,
     split_bytes,
 )
@@ -71,29 +71,6 @@ def _character_class(character: str, folded: str) -> int:
     return PUNCTUATION if is_punctuation(character) else LETTER
 
 
-class _SplitBuffers(NamedTuple):
-    """The output arrays of `split_bytes`, with capacity for `size` bytes of text.
-
-    word_bytes: uint8 [size], the concatenated words; item_ends: int64 [size + 1], where each item ends in them.
-    item_kinds: int8 [size], the kind of each item. A line end and a run have no bytes in `word_bytes`.
-    run_bytes: uint8 [size], the runs to split in Python, each followed by a line feed.
-    """
-
-    word_bytes: UInt8s
-    item_ends: Int64s
-    item_kinds: Int8s
-    run_bytes: UInt8s
-
-    @classmethod
-    def allocate(cls, size: int) -> _SplitBuffers:
-        return cls(
-            word_bytes=np.empty(size, np.uint8),
-            item_ends=np.zeros(size + 1, np.int64),
-            item_kinds=np.empty(size, np.int8),
-            run_bytes=np.empty(size, np.uint8),
-        )
-
-
 class WordIndex:
     """Assigns consecutive IDs to distinct words: each word has a larger one than those of earlier calls.
 
@@ -114,7 +91,6 @@ class WordIndex:
 
         cached = lru_cache(MAX_CACHED_RUNS)(split)
         self._split_run = lambda run: (cached if len(run) <= MAX_CACHED_CHARACTERS else split)(run)
-        self._buffers = _SplitBuffers.allocate(0)
 
     def __len__(self) -> int:
         """Return the number of distinct words."""
@@ -141,27 +117,20 @@ class WordIndex:
             # No run is cut: a block ends with white space.
             space = _SPACE.search(text, start + _BUFFER_BYTES)
             block = np.frombuffer(text, np.uint8)[start : space.end() if space else len(text)]
-            if len(block) > len(self._buffers.item_kinds):
-                self._buffers = _SplitBuffers.allocate(2 * len(block))
-            num_items, run_size, is_nonblank = split_bytes(
-                block, is_nonblank, self._classes, self.lowercase, *self._buffers
-            )
-            parts.append(self._word_ids(num_items, run_size))
+            items, is_nonblank = split_bytes(block, is_nonblank, self._classes, self.lowercase)
+            parts.append(self._word_ids(items))
             start += len(block)
         return np.concatenate(parts)
 
-    def _word_ids(self, num_items: int, run_size: int) -> Int32s:
-        """Return the stream of word IDs for the items in the buffers. The arguments are results of `split_bytes`."""
-        buffers = self._buffers
-        item_words = PackedStrings(buffers.item_ends[: num_items + 1], buffers.word_bytes)
-        self.table, stream = find_or_add_strings(self.table, item_words)
-        item_kinds = buffers.item_kinds[:num_items]
-        stream[item_kinds == DOCUMENT_END] = DOCUMENT_END
-        if not run_size:
+    def _word_ids(self, items: Items) -> Int32s:
+        """Return the stream of word IDs for some items."""
+        self.table, stream = find_or_add_strings(self.table, PackedStrings(items.ends, items.words))
+        stream[items.kinds == DOCUMENT_END] = DOCUMENT_END
+        if not len(items.runs):
             return stream
-        runs = buffers.run_bytes[:run_size].tobytes().decode().split("\n")[:-1]
-        are_han = (item_kinds[item_kinds > WORD_ITEM] == HAN_ITEM).tolist()
+        runs = items.runs.tobytes().decode().split("\n")[:-1]
+        are_han = (items.kinds[items.kinds > WORD_ITEM] == HAN_ITEM).tolist()
         # Runs of Han characters are not cached, because they seldom repeat. "", which has the ID -1, follows each run.
         cut = (self._cut_han if is_han else self._split_run for is_han in are_han)
         words = [word for run, words in zip(runs, cut, strict=True) for word in (*words(run), "")]
-        return insert_run_words(stream, item_kinds, self.add(words))
+        return insert_run_words(stream, items.kinds, self.add(words))

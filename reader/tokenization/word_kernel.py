@@ -6,6 +6,8 @@ characters for a segmenter, and whole runs that this module cannot split.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from reader.system.arrays import Int8s, Int32s, Int64s, UInt8s
@@ -22,6 +24,20 @@ WORD_ITEM, RUN_ITEM, HAN_ITEM = 0, 1, 2
 SPACE, LETTER, PUNCTUATION, HAN, DROPPED, DROPPED_SPACE, COMPLEX = range(7)
 
 LINE_FEED = 10
+
+
+class Items(NamedTuple):
+    """The items of a text.
+
+    kinds: int8 [n], the kind of each item. A line end and a run have no bytes in `words`.
+    words: uint8, the concatenated words; ends: int64 [n + 1], 0 and where each item ends in them.
+    runs: uint8, the runs to split in Python, each followed by a line feed.
+    """
+
+    kinds: Int8s
+    words: UInt8s
+    ends: Int64s
+    runs: UInt8s
 
 
 @numba.njit(cache=True, nogil=True)
@@ -53,27 +69,17 @@ def _code_point(a: int, b: int, c: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def split_bytes(
-    text: UInt8s,
-    is_nonblank: bool,
-    character_classes: UInt8s,
-    lowercase: bool,
-    word_bytes: UInt8s,
-    item_ends: Int64s,
-    item_kinds: Int8s,
-    run_bytes: UInt8s,
-) -> tuple[int, int, bool]:
-    """Split a text into items.
+def split_bytes(text: UInt8s, is_nonblank: bool, character_classes: UInt8s, lowercase: bool) -> tuple[Items, bool]:
+    """Split a text into items; return them, and whether the last line is not blank so far.
 
     Args:
         text: UTF-8; ends with white space.
         is_nonblank: whether the line that the text continues is not blank so far.
         character_classes: uint8 [65536], the class of each character of the Basic Multilingual Plane.
         lowercase: whether to convert ASCII letters to lower case.
-        word_bytes, item_ends, item_kinds, run_bytes: outputs, see word_index._SplitBuffers.
-    Returns:
-        The number of items, the number of bytes in `run_bytes`, and whether the last line is not blank so far.
     """
+    item_kinds, item_ends = np.empty(len(text), np.int8), np.zeros(len(text) + 1, np.int64)
+    word_bytes, run_bytes = np.empty(len(text), np.uint8), np.empty(len(text), np.uint8)
     position = num_items = word_size = run_size = 0
     while position < len(text):
         end = position
@@ -145,7 +151,8 @@ def split_bytes(
             num_items += 1
             item_ends[num_items] = word_size
             is_nonblank = False
-    return num_items, run_size, is_nonblank
+    items = Items(item_kinds[:num_items], word_bytes, item_ends[: num_items + 1], run_bytes[:run_size])
+    return items, is_nonblank
 
 
 @numba.njit(cache=True, nogil=True)

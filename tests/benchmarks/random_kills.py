@@ -58,7 +58,7 @@ class Training:
     def command(self, processes: int) -> list[str]:
         """Return the command that starts or resumes the training."""
         more = [f"--trainer.max_steps={self.max_steps}", f"--trainer.save_every={SAVE_EVERY}"]
-        more += [f"--trainer.eval_every={self.max_steps}", "--trainer.hang_seconds=300", *NO_DROPOUT]
+        more += [f"--trainer.eval_every={self.max_steps}", *NO_DROPOUT]
         # Two processes round otherwise than one. At this rate the differences do not grow from step to step.
         more.append("--optimizer.learning_rate=1e-3")
         start = ["-m", "ernie_gram.pretrain"] if processes == 1 else in_ranks(self.log)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
 from pathlib import Path
 
-from ernie_gram.run.heartbeat import heartbeat_file, read_beat
+from ernie_gram.run.heartbeat import read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, Done, shell, started, wait_for
@@ -67,8 +68,9 @@ def test_a_machine_whose_others_do_not_come_says_where_it_waits(built: Path, tmp
     }
     command = ["-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml", *options(built, tmp_path / "run")]
     with started(*command, **variables) as process:
-        assert wait_for(lambda: (beat := read_beat(heartbeat_file(log, 1))) and beat.activity.startswith("waits for"))
-        beat = read_beat(heartbeat_file(log, 1))
+        heartbeat = log / f"heartbeat.1.{platform.node()}"
+        assert wait_for(lambda: (beat := read_beat(heartbeat)) and beat.activity.startswith("waits for"))
+        beat = read_beat(heartbeat)
         assert beat
         assert beat.activity == f"waits for all processes at {master}"
         process.terminate()

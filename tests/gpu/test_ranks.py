@@ -28,7 +28,7 @@ def start_job(folder: Path, name: str, *arguments: str) -> AbstractContextManage
     """Start a pre-training in two processes; skip the test if there are fewer GPUs."""
     if (gpus := visible_gpus()) < 2:
         pytest.skip(f"needs 2 GPUs, and Paddle sees {gpus}")
-    on_gpus = ("--trainer.device=gpu", "--trainer.hang_seconds=60")
+    on_gpus = ("--trainer.device=gpu",)
     command = [*in_ranks(folder / f"{name}_log"), *options(folder, name, *arguments, *on_gpus)]
     return started(*command, stderr=subprocess.STDOUT, **{JOB: str(folder / name)})
 

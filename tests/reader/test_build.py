@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reader.build import build_parser, main, resume_plan
+from reader.build import build_parser, main
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import words_to_remember
@@ -19,7 +19,6 @@ from reader.errors import InputError, InUseError, OptionError, SystemRefusedErro
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.lock_files import locked_name
 from reader.system.resumable_folder import resumable_folder
-from reader.text.text_files import TextFiles
 from tests.support.commands import ERNIE_GRAM, build, call, kill_when
 from tests.support.further_cases import only
 
@@ -75,7 +74,7 @@ def test_a_malformed_value_of_an_option_is_refused(command: str, option: str, va
 def test_an_impossible_output_is_refused_and_no_input_replaced(built: Path, text: Path, tmp_path: Path) -> None:
     inputs, file = ["--input", text, "--vocab", built / "vocab.txt"], tmp_path / "file"
     file.write_text("mine")
-    for command, output in (("lexicon", built / "corpus"), ("lexicon", f"{tmp_path}/new/"), ("corpus", file)):
+    for command, output in (("lexicon", built / "corpus"), ("corpus", file)):
         with pytest.raises(InputError, match=f"{output}: "):
             run(command, *inputs, "--output", output, "--overwrite")
     with pytest.raises(InputError, match="has no file name"):
@@ -144,7 +143,7 @@ def test_counts_stay_for_other_options(
     def split(*_: object) -> None:
         raise AssertionError("the text is split again")
 
-    monkeypatch.setattr("reader.lexicon.local_engine._save_words", split)
+    monkeypatch.setattr("reader.lexicon.local_engine.split_segment", split)
     run("lexicon", *arguments)
     assert not work.exists()
     assert (tmp_path / "l.tsv").read_bytes() == lexicon_bytes
@@ -164,24 +163,6 @@ def test_a_failing_disk_costs_no_work(built: Path, text: Path, tmp_path: Path, m
     with pytest.raises(SystemRefusedError, match=r"text2\.txt: cannot be read: Stale file handle"):
         run("corpus", *arguments, "--output", tmp_path / "c")
     assert (tmp_path / ".c.work" / "plan.json").is_file()
-
-
-@pytest.mark.parametrize(("size", "kept"), [(1 << 20, True), (1 << 24, True), (1 << 26, False)])
-def test_segments_of_a_stopped_job_keep_their_size(
-    built: Path, text: Path, tmp_path: Path, size: int, kept: bool
-) -> None:
-    arguments = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "c"]
-    command = ["corpus", *arguments, "--memory", "2GB", "--processes"]
-    args = build_parser().parse_args(list(map(str, [*command, 4])))
-    text_files = TextFiles([text])
-    plan, _ = resume_plan(args, text_files, vocabulary="v")
-    with suppress(KeyboardInterrupt), resumable_folder(tmp_path / "c", plan | {"segment_bytes": size}):
-        raise KeyboardInterrupt
-    resumed, resources = resume_plan(args, text_files, vocabulary="v")
-    assert (resumed["segment_bytes"] == size) is kept
-    assert resources.segment_bytes(text_files) == resumed["segment_bytes"]
-    # Another text or vocabulary: nothing can be resumed.
-    assert resume_plan(args, text_files, vocabulary="w")[0]["segment_bytes"] == plan["segment_bytes"]
 
 
 def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> None:

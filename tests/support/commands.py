@@ -28,7 +28,7 @@ import os, sys
 from ernie_gram.distributed.launcher import Processes, start_ranks
 from reader.errors import one_line_errors
 number, os.environ["LOG_DIR"], *command = sys.argv[1:]
-one_line_errors(lambda: start_ranks(command, Processes(int(number), int(number), 0)))
+one_line_errors(lambda: start_ranks(command, Processes(int(number), int(number), 0), 300))
 """
 
 

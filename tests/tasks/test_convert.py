@@ -67,7 +67,7 @@ def test_a_program_is_of_the_encoder_by_default_and_what_cannot_be_converted_is_
         }
         for arguments, key in (
             ([finished, encoder], f"{encoder}: "),
-            ([finished, "/nowhere/at/all"], "/nowhere"),
+            ([finished, "/proc/at/all"], "/proc/at"),
             ([tmp_path / "nowhere", new], f"{tmp_path / 'nowhere'}: "),
             ([encoder, new], f"{encoder}: is an exported program; give the model"),
             ([finished, new, "--to", "inference", "--outputs", "vectors"], "argument --outputs"),

@@ -93,7 +93,7 @@ def test_data_that_are_unlikely_to_be_meant_give_a_warning_each(
         (["--paths.data=nowhere"], "nowhere"),
         (["--input.max_seq_len=512"], "input.max_seq_len: 512 exceeds the 40 positions of "),
         (["--evaluation.metric=f1"], "evaluation.metric: 'f1'"),
-        (["--paths.output=/nowhere/else/run"], "/nowhere/else/run: "),
+        (["--paths.output=/proc/else/run"], "/proc/else/run: "),
     ],
 )
 def test_what_does_not_fit_is_refused(tiny_task: Path, tmp_path: Path, more: list[str], message: str) -> None:

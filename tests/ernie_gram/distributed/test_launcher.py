@@ -144,11 +144,9 @@ def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
 
 def test_a_folder_for_logs_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    for folder in (tmp_path / "file" / "log", tmp_path / "mnt" / "log"):
-        monkeypatch.setattr(os, "environ", {"LOG_DIR": str(folder)})
-        with pytest.raises(InputError, match=r"^LOG_DIR: "):
-            launcher.start_ranks(["script.py"], Processes(2, 2, 0))
-    assert not (tmp_path / "mnt").exists()
+    monkeypatch.setattr(os, "environ", {"LOG_DIR": str(tmp_path / "file" / "log")})
+    with pytest.raises(InputError, match=r"^LOG_DIR: "):
+        launcher.start_ranks(["script.py"], Processes(2, 2, 0), 0)
 
 
 def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) -> None:

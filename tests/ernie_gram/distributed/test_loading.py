@@ -23,14 +23,12 @@ def test_a_process_has_a_thread_for_each_core_that_it_may_use(monkeypatch: pytes
 
 # Paths that MKL does not choose by itself on a processor with AVX2; see processor_settings.
 PATH = """if True:
-    import os, sys
+    import os
     from ernie_gram.distributed import loading
     from ernie_gram.distributed.processor import read_mkl_setting
 
     loading.processor_settings = lambda *_: {"MKL_DEBUG_CPU_TYPE": "4"}
     import paddle
-    if sys.argv[1] == "multiplied":
-        paddle.matmul(paddle.ones([2, 2]), paddle.ones([2, 2]))
     paddle = loading.import_paddle()
     assert "MKL_DEBUG_CPU_TYPE" not in os.environ
     paddle.matmul(paddle.ones([2, 2]), paddle.ones([2, 2]))
@@ -38,15 +36,9 @@ PATH = """if True:
 """
 
 
-@pytest.mark.parametrize("how", ["loaded", "multiplied"])
-def test_the_path_of_mkl_is_chosen_when_paddle_is_imported(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_of_mkl_is_chosen_although_paddle_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MKL_SETTING, raising=False)
-    done = python("-W", "ignore", "-c", PATH, how)
+    done = python("-W", "ignore", "-c", PATH)
     if done.stdout == "None\n":
         pytest.skip("Paddle brings no MKL")
-    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
-    if how == "multiplied":
-        assert done.stdout != "4\n"
-        assert [f"{MKL_SETTING}=4" in line for line in notes] == [True]
-    else:
-        assert (done.stdout, notes) == ("4\n", []), done.stderr
+    assert done.stdout == "4\n", done.stderr

@@ -19,22 +19,20 @@ import pytest
 
 from ernie_gram.distributed import watch as watching
 from ernie_gram.distributed.watch import Rank, watch
-from ernie_gram.run.heartbeat import heartbeat_file
 from tests.support.commands import ROOT
 
 HEARTBEAT = """
 import sys, time
 from pathlib import Path
-from ernie_gram.run.heartbeat import beat, heartbeat
-number, own, beats, pause, *others = sys.argv[1:]
+from ernie_gram.run.heartbeat import beat
+own, beats, pause, *others = sys.argv[1:]
 Path(f"{own}.ready").touch()
 while not all(Path(f"{other}.ready").exists() for other in others):
     time.sleep(0.01)
-with heartbeat(int(number), 1):
-    for i in range(int(beats)):
-        time.sleep(0.1)
-        beat(f"is in step {i}")
-    time.sleep(float(pause))
+for i in range(int(beats)):
+    beat(f"is in step {i}")
+    time.sleep(0.1)
+time.sleep(float(pause))
 """
 
 
@@ -58,10 +56,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     signal.signal(signal.SIGINT, before)
 
 
-def run(ranks: list[Rank], *signals: int) -> tuple[int, list[str]]:
+def run(ranks: list[Rank], *signals: int, limit: int = 1) -> tuple[int, list[str]]:
     """Watch the ranks; return the status and what was said. No rank may be left."""
     with redirect_stderr(io.StringIO()) as said:
-        status = watch(ranks, list(signals), lambda: None)
+        status = watch(ranks, list(signals), lambda: None, limit)
     assert all(rank.status is not None for rank in ranks)
     return status, [line.removeprefix("error: ") for line in said.getvalue().splitlines()]
 
@@ -89,55 +87,57 @@ def test_a_rank_that_dies_ends_the_job_with_its_name_and_reason(
     assert ranks[2].status == -signal.SIGKILL
 
 
-def beating(folder: Path, more: str = "") -> str:
-    """Return the command of a rank with a heartbeat, which runs `more` at the end; its arguments are to follow."""
-    (folder / "rank.py").write_text(HEARTBEAT + more)
-    variables = f"PYTHONPATH={shlex.quote(str(ROOT))} ERNIE_GRAM_HEARTBEATS={folder}"
-    return f"{variables} exec {shlex.quote(sys.executable)} {folder / 'rank.py'}"
+def beating(folder: Path) -> str:
+    """Return the command of a rank with a heartbeat; its arguments are to follow."""
+    (folder / "rank.py").write_text(HEARTBEAT)
+    return f"PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} {folder / 'rank.py'}"
 
 
 def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
     python = beating(tmp_path)
     one, other = tmp_path / "one", tmp_path / "other"
     # They wait for each other: on a loaded machine, one of them may start later.
-    ranks = start(f"{python} 0 {one} 8 60 {other}", f"{python} 1 {other} 3 60 {one}")
+    ranks = start(f"{python} {one} 8 60 {other}", f"{python} {other} 3 60 {one}")
     status, (line,) = run(ranks)
     assert status == 124
     # On a loaded machine the launcher may have read the notes before the last one was written.
     assert re.search(r"trainer.hang_seconds.* rank 1, which is in step [12], then rank 0, which is in step", line)
     assert line.endswith(str(tmp_path))
-    assert 'rank.py", line 13 in <module>' in ranks[1].log.read_text()
+    assert 'rank.py", line 12 in <module>' in ranks[1].log.read_text()
 
 
 def test_a_stopped_rank_is_named_when_another_has_lost_the_connection_to_it(start: Callable[..., list[Rank]]) -> None:
     """As gloo does after half a minute."""
     ranks = start("sleep 0.1; exit 75", "kill -STOP $$; sleep 60")
-    ranks[1].heartbeat.write_text(json.dumps([time.monotonic(), 10, "is in step 3"]))
-    status, (line,) = run(ranks)
+    ranks[1].heartbeat.write_text(json.dumps([time.monotonic(), "is in step 3"]))
+    status, (line,) = run(ranks, limit=60)
     assert status == 75
     assert line.startswith(f"rank 0 (process {ranks[0].process.pid}) ended with status 75: ")
     assert line.endswith("; rank 1, which is in step 3")
 
 
-def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
-    python = beating(tmp_path, "time.sleep(1.5)\n")
-    assert run(start(f"{python} 0 {tmp_path}/one 15 0", "true")) == (0, [])
+@pytest.mark.parametrize(("beats", "pause", "limit"), [(15, 0, 1), (1, 1.5, 0)])
+def test_progress_and_time_without_a_limit_are_no_hang(
+    start: Callable[..., list[Rank]], tmp_path: Path, beats: int, pause: float, limit: int
+) -> None:
+    assert run(start(f"{beating(tmp_path)} {tmp_path}/one {beats} {pause}", "true"), limit=limit) == (0, [])
 
 
 def test_polls_without_progress_are_counted_and_not_the_time(start: Callable[..., list[Rank]]) -> None:
     """Otherwise a launcher that was stopped for a while would take its ranks for hanging."""
     [rank] = start("sleep 60")
-    rank.heartbeat.write_text(json.dumps([time.monotonic() - 3600, 10, "is in step 3"]))
+    rank.heartbeat.write_text(json.dumps([time.monotonic() - 3600, "is in step 3"]))
     calls = round(10 / watching.POLL_SECONDS)
-    assert [rank.is_hanging() for _ in range(1 + calls)] == [*[False] * calls, True]
-    rank.heartbeat.write_text(json.dumps([time.monotonic(), 10, "is in step 4"]))
-    assert [rank.is_hanging() for _ in range(2)] == [False, False]
+    assert [rank.is_hanging(10) for _ in range(1 + calls)] == [*[False] * calls, True]
+    rank.heartbeat.write_text(json.dumps([time.monotonic(), "is in step 4"]))
+    assert [rank.is_hanging(10) for _ in range(2)] == [False, False]
     rank.send(signal.SIGKILL)
 
 
-def test_the_heartbeat_of_an_earlier_job_is_none_of_this_one(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
-    heartbeat_file(tmp_path, 0).write_text(json.dumps([time.monotonic(), 0.1, "is in step 3"]))
-    assert run(start("sleep 0.5")) == (0, [])
+def test_the_heartbeat_of_an_earlier_job_is_none_of_this_one(start: Callable[..., list[Rank]]) -> None:
+    [earlier] = start("true")
+    earlier.heartbeat.write_text(json.dumps([time.monotonic(), "is in step 3"]))
+    assert run(start("sleep 1.5")) == (0, [])
 
 
 @pytest.mark.parametrize(("signals", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130)])
@@ -178,5 +178,5 @@ def test_a_second_signal_kills_the_ranks(start: Callable[..., list[Rank]]) -> No
     time.sleep(0.2)
     signals = [signal.SIGTERM]
     threading.Timer(0.5, signals.append, [signal.SIGTERM]).start()
-    assert watch(ranks, signals, lambda: None) == 143
+    assert watch(ranks, signals, lambda: None, 0) == 143
     assert [rank.status for rank in ranks] == [-signal.SIGKILL] * 2

@@ -16,7 +16,7 @@ import pytest
 
 from reader.errors import InputError
 from reader.lexicon import local_engine
-from reader.lexicon.extraction import CountingJob, CountingResult, Settings, estimate_threshold
+from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
@@ -25,7 +25,7 @@ from reader.tables.string_table import unpack_strings
 from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
-from tests.reader.lexicon.test_lexicon_file import entries_of, estimate, reference_lexicon
+from tests.reader.lexicon.test_lexicon_file import begin_with, entries_of, reference_lexicon
 from tests.support.commands import ERNIE_GRAM, ROOT
 
 TOP = {2: 300, 3: 200}
@@ -80,26 +80,18 @@ def test_little_memory_means_merging_many_ranges(built: Path, tmp_path: Path, mo
 def test_a_threshold_that_is_too_high_is_lowered(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]
 ) -> None:
-    estimate(monkeypatch, TOP, thresholds)
+    begin_with(monkeypatch, thresholds)
     result, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
 
 
-def test_needed_count_is_a_lower_bound_for_every_ngram_and_the_estimated_one_is_below(
-    built: Path, tmp_path: Path
-) -> None:
+def test_needed_count_is_a_lower_bound_for_every_ngram(built: Path, tmp_path: Path) -> None:
     result, _ = count(built / "train.txt", tmp_path / "work", {2: 10**6})
     found = entries_of(result.best)
     assert all(needed_count(t, result.totals[2]) <= count for _, count, t in found)
     # The bound is tight for rare words that occur only together.
     tightest = max(needed_count(t, result.totals[2]) / count for _, count, t in found if count > 5)
     assert tightest > 0.9
-    # Squared scores that follow a power law. The sample is the whole text, or a hundredth of it.
-    squares = 1e6 / np.arange(1, 100_000) ** 0.9
-    for k in (10, 1000, 50_000):
-        for sample_fraction in (1.0, 0.01):
-            needed = squares[k - 1]
-            assert 0.2 * needed < estimate_threshold(np.sqrt(squares * sample_fraction), k, sample_fraction) < needed
 
 
 def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from tokenizers.models import WordPiece
 
 from reader.build import main
 from reader.errors import InputError
-from reader.lexicon import extraction
-from reader.lexicon.extraction import estimate_threshold
+from reader.lexicon.extraction import CountingJob
 from reader.lexicon.lexicon_file import Lexicon, NGrams, info_path
 from reader.lexicon.t_test import t_statistic
 from reader.system.atomic_files import sha256_of
@@ -62,14 +61,14 @@ def entries_of(ngrams: NGrams) -> list[Scored]:
     return list(zip(words, ngrams.counts.tolist(), ngrams.t.tolist(), strict=True))
 
 
-def estimate(monkeypatch: pytest.MonkeyPatch, top: dict[int, int], thresholds: dict[int, int]) -> None:
-    """Let the estimates of some orders be these; `top` has another number for each order."""
-    wanted = {top[order]: threshold for order, threshold in thresholds.items()}
+def begin_with(monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]) -> None:
+    """Let the counting of some orders begin with these thresholds."""
+    first = CountingJob._first_threshold
 
-    def estimated(scores: extraction.Float64s, k: int, sample_fraction: float) -> int:
-        return wanted[k] if k in wanted else estimate_threshold(scores, k, sample_fraction)
+    def wanted(self: CountingJob, order: int) -> int:
+        return thresholds.get(order) or first(self, order)
 
-    monkeypatch.setattr(extraction, "estimate_threshold", estimated)
+    monkeypatch.setattr(CountingJob, "_first_threshold", wanted)
 
 
 def test_entries_counts_and_scores_equal_the_reference(built: Path) -> None:
@@ -111,8 +110,8 @@ def test_rare_ngrams_are_left_out(built: Path, tmp_path: Path, monkeypatch: pyte
     assert entries_of(lexicon.ngrams) == reference_lexicon(built / "train.txt", {2: 200, 3: 100}, min_count)
     assert lexicon.ngrams.counts.min() >= min_count
     assert lexicon.info.min_count == min_count
-    # Other estimates do not change the lexicon.
-    estimate(monkeypatch, {2: 200, 3: 100}, {2: 1, 3: 500})
+    # Other thresholds do not change the lexicon.
+    begin_with(monkeypatch, {2: 1, 3: 500})
     build("lexicon", *text, *limits, "--output", str(tmp_path / "other.tsv"))
     assert (tmp_path / "other.tsv").read_bytes() == path.read_bytes()
 

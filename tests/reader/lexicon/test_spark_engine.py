@@ -18,9 +18,10 @@ import pytest
 
 from reader.build import main
 from reader.errors import InputError, SystemRefusedError
+from reader.lexicon import spark_engine
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.spark_engine import MAX_SEGMENT_BYTES, SparkEngine
+from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import _failure, check_spark, one_line_failures, spark_context, spark_settings
 from reader.system.resumable_folder import resumable_folder
 from reader.text.input_files import find_files
@@ -28,7 +29,6 @@ from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import Scored, entries_of
 from tests.support.commands import ERNIE_GRAM, ROOT, assert_one_line_error, call, python
-from tests.support.further_cases import only
 
 TOP = {2: 300, 3: 200, 4: 20}
 CHINESE = "我们在北京大学学习自然语言处理。\n他来到了网易杭研大厦\n\n北京大学的学生喜欢自然语言处理，也喜欢机器学习。\n"
@@ -71,22 +71,29 @@ def count_locally(folder: Path, settings: Settings) -> CountingResult:
     return CountingJob(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings).run()
 
 
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MIN_SEGMENT_BYTES", "MAX_SEGMENT_BYTES"):
+        monkeypatch.setattr(spark_engine, name, 1 << 12)
+
+
 @needs_spark
-@pytest.mark.parametrize("max_segment_bytes", only([1 << 15], [MAX_SEGMENT_BYTES, 1 << 15]))
-def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path, max_segment_bytes: int) -> None:
+@pytest.mark.usefixtures("small_segments")
+def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path) -> None:
     settings = Settings(True, "char", TOP)
-    engine = SparkEngine(context, TextFiles(find_files([str(text)])), max_segment_bytes)
+    engine = SparkEngine(context, TextFiles(find_files([str(text)])))
     assert comparable(CountingJob(engine, settings).run()) == comparable(count_locally(text, settings))
-    assert (engine._segments.count() > 8) == (max_segment_bytes < MAX_SEGMENT_BYTES)
+    assert engine._segments.count() > 8
 
 
 @needs_spark
+@pytest.mark.usefixtures("small_segments")
 def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Path) -> None:
     folder = tmp_path / "zh"
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10})
-    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings).run()
+    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings).run()
     assert comparable(result) == comparable(count_locally(folder, settings))
     assert "北京大学" in result.best.texts()
 

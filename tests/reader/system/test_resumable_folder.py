@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, OptionError, SystemRefusedError
-from reader.system.resumable_folder import resumable_folder, stopped_plan
+from reader.system.resumable_folder import resumable_folder
 
 
 def stop_job(output: Path, plan: dict[str, int], error: BaseException) -> None:
@@ -33,9 +33,7 @@ def test_a_stopped_job_is_resumed(tmp_path: Path, error: BaseException) -> None:
 
 
 def test_a_folder_is_for_one_plan_and_one_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert stopped_plan(tmp_path / "out") is None
     stop_job(tmp_path / "out", {"a": 1}, KeyboardInterrupt())
-    assert stopped_plan(tmp_path / "out") == {"a": 1}
     assert capsys.readouterr().err == ""
     with resumable_folder(tmp_path / "out", {"a": 2}) as folder:
         assert not (folder / "part").exists()

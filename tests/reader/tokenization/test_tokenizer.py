@@ -73,11 +73,14 @@ def test_wordpiece_tokens_equal_the_reference_and_the_corpus(lowercase: bool, bu
 
 
 @pytest.mark.parametrize("cut_han", ["char", "jieba", "space"])
-def test_sentencepiece_tokens_equal_those_of_the_corpus(cut_han: str, sentencepiece: SentencePieceVocabulary) -> None:
+def test_sentencepiece_tokens_equal_those_of_the_corpus(
+    cut_han: str, sentencepiece: SentencePieceVocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reader.corpus.units.segmenter_of", lambda lexicon: cut_han)
     # SentencePiece treats its own mark as white space; see the next test.
     alphabet = [c for c in [*ALPHABET, *"fin中国人民大学"] if c != "▁"]
     texts = random_texts(700, alphabet)
-    cutter = UnitCutter(sentencepiece, None, cut_han)
+    cutter = UnitCutter(sentencepiece, None)
     for text, encoding in zip(texts, Tokenizer(sentencepiece, cut_han).encode_batch(texts), strict=True):
         assert encoding.ids.tolist() == corpus_ids(cutter, text), repr(text)
         assert tokens_of(encoding) == reference(text, sentencepiece, cut_han), repr(text)
