@@ -26,7 +26,6 @@ def test_the_error_names_the_process_that_holds_the_lock_and_a_kill_releases_it(
     folder = tmp_path
     command = [sys.executable, "-c", HOLD, str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
         wanted = rf"^run is in use by process {holder.pid} on {re.escape(socket.gethostname())}$"
         with pytest.raises(InUseError, match=wanted):
