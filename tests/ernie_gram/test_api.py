@@ -218,7 +218,6 @@ def test_the_mode_and_the_recorded_gradients_of_the_caller_survive_an_error_in_s
         assert len(model.fill_mask("ba [MASK]", draws=1)[0]) == 5
         assert not paddle.in_dynamic_mode()
     y.backward()
-    assert x.grad is not None
     assert x.grad.item() == 6.0
 
 

@@ -61,7 +61,6 @@ def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now
     model, texts = model_and_texts()
     before = model.outputs(texts, ["pooled"])["pooled"]
     forward, name = model._forward, "encoder_layer_0_ffn_fc_0.w_0"
-    assert forward is not None
     own = forward._scope.find_var(name).get_tensor()
     assert own._ptr() == model._record.parameters[name].ctypes.data
     # Joined once; the parts are not kept beside them, and are not needed for further outputs.
@@ -90,7 +89,6 @@ def test_bfloat16_rounds_weights_once_and_is_refused_where_it_would_be_slower() 
         found = model.outputs(texts, ["hidden"])["hidden"]
     difference = np.abs(found - expected).max()
     assert 1e-4 < difference < 0.1
-    assert model._forward is not None
     (program,) = model._forward._programs.values()
     read = [each.name for each in program.main.global_block().all_parameters() if each.name.startswith("packed(")]
     assert len(read) == 2 * 4

@@ -56,13 +56,11 @@ def test_folders_hold_the_parameters_of_all_terms(rung: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("rung", ["contiguous", "explicit", "both"])
 def test_heads_kept_with_the_weights_of_earlier_versions_are_read(rung: str) -> None:
     model = random_model(rung, vocab_size=TOKENS)
-    assert model.pretraining is not None
     weights = dict(model.pretraining["objective"])
     fine = weights.pop("contiguous_weight") + weights.pop("comprehensive_weight")
     weights |= {"coarse_weight": weights.pop("explicit_weight"), "fine_weight": fine, "ngram_start": "mean"}
     removed = {"trainer": {"visualdl": True, "resume": "auto"}}  # in checkpoints
     old = dataclasses.replace(model, pretraining=model.pretraining | {"objective": weights} | removed)
-    assert old.pretraining is not None
     with_removed = {**vars(model.config), "attention": "plain"}  # as in exports of earlier versions
     assert prediction_config(old) == prediction_config(model) == stored_config(old.pretraining, with_removed, "network")
     if rung == "contiguous":

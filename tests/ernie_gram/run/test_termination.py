@@ -71,7 +71,6 @@ def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stder
         open("/dev/full", "w") as full,
         started("-c", WAITING.format(code), stderr=full if stderr is None else subprocess.PIPE) as process,
     ):
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)  # until the process is inside the call
         for number in numbers:
