@@ -131,7 +131,6 @@ def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, 
     start = (task / "model", dict[str, str](), dict[str, int]())
     [run] = plan_finetunings(f"{data}/task.yaml", start, data, tmp_path, {}, FinetuneConfig().seed, SETTINGS)
     record = finished_finetuning(finetuned)
-    assert record is not None
     # New settings and splits that are gone do not make another run.
     del record["settings"]["max_train_examples"]
     record["settings"]["final.test"] = "0" * 64
@@ -162,7 +161,6 @@ def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, 
 def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path: Path) -> None:
     found = json.loads((finetuned / "result.json").read_text())
     record = finished_finetuning(finetuned)
-    assert record is not None
     assert (record["task"], record["metric"]) == ("task", found["metric"])
     assert record["result"]["score"] == record["result"]["dev.accuracy"] == 100 * found["score"]
     assert record["result"]["steps"] == found["steps"]["total"]
