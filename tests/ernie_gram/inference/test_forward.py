@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from unittest.mock import patch
 
 import numpy as np
@@ -21,12 +20,7 @@ import paddle  # isort: skip
 
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True}
 
-
-@pytest.fixture(autouse=True)
-def dynamic(dynamic_mode: None) -> Iterator[None]:
-    """The caller is in dynamic mode, at the beginning and still at the end."""
-    yield
-    assert paddle.in_dynamic_mode()
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
 
 
 def model_and_texts(precision: str = "float32") -> tuple[Model, list[EncodedText]]:
