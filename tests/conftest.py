@@ -127,12 +127,13 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> dict[str, tqdm[Any]]:
 
 @pytest.fixture
 def dynamic_mode() -> Iterator[None]:
-    """Switch Paddle to dynamic mode, and back to the mode that it was in."""
+    """Switch Paddle to dynamic mode, where the test must leave it, and back to the mode that it was in."""
     import paddle
 
     was_dynamic = paddle.in_dynamic_mode()
     paddle.disable_static()
     yield
+    assert paddle.in_dynamic_mode()
     (paddle.disable_static if was_dynamic else paddle.enable_static)()
 
 

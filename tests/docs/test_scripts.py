@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.api import Model
@@ -95,6 +96,7 @@ def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Pa
             assert row["recall"][run.name]["mean"] == pytest.approx(100 * right / count)
             some += right
     assert some
+    paddle.disable_static()  # as it was before the command
 
 
 def test_attention_of_a_text_is_that_of_the_model(tmp_path: Path) -> None:
