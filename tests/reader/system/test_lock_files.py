@@ -80,11 +80,3 @@ def test_a_lock_whose_file_was_removed_is_taken_on_a_new_one(tmp_path: Path, mon
     lock_file(path, "").close()
     assert len(opened) == 2
     assert path.read_text().startswith(f"process {os.getpid()} on ")
-
-
-def test_a_locked_name_leaves_nothing_but_what_was_written(tmp_path: Path) -> None:
-    with locked_name(tmp_path / "out", "out"):
-        with pytest.raises(InUseError), locked_name(tmp_path / "out", "out"):
-            pass
-        (tmp_path / "out").mkdir()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
