@@ -14,10 +14,10 @@ from ernie_gram.distributed.processor import OneDnnKernels
 from ernie_gram.fill_mask import main
 from ernie_gram.formats.registry import write_model
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
-from tests.support.commands import Done, call
+from tests.support.commands import Done
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope
 
 
 @pytest.fixture(scope="module", params=["explicit", "both", "contiguous"])
@@ -33,8 +33,7 @@ def fill(*arguments: str, stdin: bytes | None = None) -> Done:
 
     Texts among the arguments are answered without standard input, which may be closed.
     """
-    with fresh_scope():
-        return call(main, *arguments, stdin=stdin)
+    return call_in_scope(main, *arguments, stdin=stdin)
 
 
 LINES = b"ba [MASK] be bi [MASK] bo\nbu [MASK]\n\n"
