@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ernie_gram.config.loading import flatten, load_config
+from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
@@ -77,9 +77,10 @@ TASK_CONF: dict[str, tuple[list[float], list[int], float, int]] = {
 
 def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf() -> None:
     assert set(read_yaml(GRIDS / "upstream.yaml")) == set(TASK_CONF)
+    assert set(read_yaml(GRIDS / "paper.yaml")) <= set(TASKS)  # its values are those of test_paper.py
     for task, (rates, epochs, weight_decay, length) in TASK_CONF.items():
         grid = read_grid("upstream", task)
-        assert [float(rate) for rate in grid.pop("optimizer.learning_rate")] == rates, task
+        assert grid.pop("optimizer.learning_rate") == rates, task  # YAML reads 5e-5 as a text
         [*runs] = planned(task, Path(), grid)
         assert sorted(run.config.optimizer.epochs for run in runs) == sorted(epochs), task
         assert {(run.config.optimizer.weight_decay, run.config.input.max_seq_len) for run in runs} == {
@@ -105,19 +106,6 @@ def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> No
     # The command gives the same settings.
     assert load_config(FinetuneConfig, list(runs[-1].command[2:]))[0] == last
     assert runs[-1].varied["pretrain.objective.rtd_weight"] == "7"
-
-
-def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
-    defaults = flatten(asdict(FinetuneConfig()))
-    for path in GRIDS.glob("*.yaml"):
-        for task, grid in read_yaml(path).items():
-            assert task in TASKS
-            assert grid == read_grid(path.stem, task)
-            for key, values in grid.items():
-                # YAML reads 5e-5 as a text.
-                assert {type(value) for value in values} == {type(defaults[key])}
-                assert len(set(values)) == len(values)
-    assert [len(values) for values in read_grid("paper", "cola").values()] == [2, 3, 2]
 
 
 def check(run: PlannedRun, record: dict[str, Any]) -> None:
