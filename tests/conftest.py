@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import shutil
 import signal
 import traceback
 from collections.abc import Iterator
@@ -97,6 +98,12 @@ def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an uninterrupted run of 24 steps, with dropout. Tests must not change it."""
     made = made_once(tmp_path_factory, "finished", lambda folder: pretrain(built, folder / "run", *FINISHED).ok())
     return made / "run"
+
+
+@pytest.fixture
+def run_copy(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the folder of the finished run, which a test may change."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
 @pytest.fixture(scope="session")
