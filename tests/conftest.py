@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import shutil
 import signal
 import traceback
 from collections.abc import Iterator
@@ -99,6 +100,12 @@ def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made / "run"
 
 
+@pytest.fixture
+def run_copy(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the folder of the finished run, which a test may change."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
 @pytest.fixture(scope="session")
 def tiny_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with model/ and data/, see tests/support/tiny_task.py. Read only."""
@@ -127,12 +134,13 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> dict[str, tqdm[Any]]:
 
 @pytest.fixture
 def dynamic_mode() -> Iterator[None]:
-    """Switch Paddle to dynamic mode, and back to the mode that it was in."""
+    """Switch Paddle to dynamic mode, where the test must leave it, and back to the mode that it was in."""
     import paddle
 
     was_dynamic = paddle.in_dynamic_mode()
     paddle.disable_static()
     yield
+    assert paddle.in_dynamic_mode()
     (paddle.disable_static if was_dynamic else paddle.enable_static)()
 
 

@@ -119,13 +119,11 @@ class Tool:
 
     def answer(self, work: str) -> dict[str, Any]:
         """Return the seconds, the peak of memory and some numbers."""
-        assert self._process.stdin is not None
         self._process.stdin.write(f"{work}\n")
         self._process.stdin.flush()
         return self._read()
 
     def _read(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
                 found: dict[str, Any] = json.loads(line)

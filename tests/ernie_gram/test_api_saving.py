@@ -32,7 +32,6 @@ def test_a_saved_model_has_the_scores_of_its_parameters_only(tmp_path: Path) -> 
             weight.set_value(weight * (0.5 if is_changed else 1.0))
         model.save(tmp_path / name)
         saved = read_model(tmp_path / name).training
-        assert saved is not None
         assert saved.scores == ({} if is_changed else training.scores)
         assert ("118" in (tmp_path / name / "README.md").read_text()) != is_changed
 
@@ -97,7 +96,6 @@ def test_a_head_of_ones_own_is_kept_with_the_trained_model(tmp_path: Path) -> No
     model.save(tmp_path / "model", head=head.state_dict())
     loaded = Model.load(tmp_path / "model")
     other = paddle.nn.Linear(layer.hidden_size, 3)
-    assert loaded.head is not None
     other.set_state_dict(loaded.head)
     np.testing.assert_array_equal(other(loaded.layer(*inputs)[0][:, 0]).numpy(), expected)
     loaded.save(tmp_path / "again")

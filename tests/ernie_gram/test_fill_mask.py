@@ -13,10 +13,10 @@ from tqdm import tqdm
 from ernie_gram.fill_mask import main
 from ernie_gram.formats.registry import write_model
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
-from tests.support.commands import Done, call
+from tests.support.commands import Done
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope
 
 
 @pytest.fixture(scope="module", params=["explicit", "both", "contiguous"])
@@ -32,8 +32,7 @@ def fill(*arguments: str, stdin: bytes | None = None) -> Done:
 
     Texts among the arguments are answered without standard input, which may be closed.
     """
-    with fresh_scope():
-        return call(main, *arguments, stdin=stdin)
+    return call_in_scope(main, *arguments, stdin=stdin)
 
 
 LINES = b"ba [MASK] be bi [MASK] bo\nbu [MASK]\n\n"
@@ -74,16 +73,12 @@ def test_invalid_input_gives_a_one_line_error(finished: Path, tmp_path: Path) ->
     run = str(finished)
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, message in (
-        ([str(tmp_path / "nowhere"), "[MASK]"], "nowhere: "),
+        ([str(tmp_path / "nowhere"), "[MASK]"], f"{tmp_path / 'nowhere'}: "),
         ([str(tmp_path), "[MASK]"], f"{tmp_path}: "),
         ([run, "--top", "0", "[MASK]"], "argument --top"),
         ([run, long], "text 1: "),
     ):
-        done = fill(*arguments)
-        assert done.returncode == 2
-        error = done.stderr.splitlines()[-1]
-        assert error.startswith("error: ")
-        assert message in error
+        assert fill(*arguments).refused().startswith(f"error: {message}")
     with patch("ernie_gram.distributed.device.no_bfloat16", return_value="no AMX"):
         assert fill(run, "a [MASK]", "--precision", "bfloat16").stderr.startswith("error: --precision: ")
 

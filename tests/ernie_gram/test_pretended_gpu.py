@@ -14,7 +14,7 @@ from tasks.convert import main as convert
 from tests.support.commands import Done, call
 from tests.support.pretended_gpu import on_gpu
 from tests.support.runs import evaluations, options, pretrain, train_losses
-from tests.support.static_programs import fresh_scope
+from tests.support.static_programs import call_in_scope
 
 
 def test_pre_training_recomputes_resumes_and_accumulates(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
@@ -46,8 +46,7 @@ def test_a_job_on_the_cpu_of_a_machine_with_a_gpu_is_prepared_for_a_cpu(
 def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
     def run(main: Any, *arguments: Any) -> list[str]:
         pretended_gpu.clear()
-        with fresh_scope():
-            return call(main, *map(str, arguments)).ok().stdout.splitlines()
+        return call_in_scope(main, *arguments).ok().stdout.splitlines()
 
     text = "a [MASK] statement"
     (tmp_path / "text").write_text(text)

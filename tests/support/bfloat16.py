@@ -10,12 +10,6 @@ from ernie_gram.distributed.processor import no_bfloat16
 needs_bfloat16 = pytest.mark.skipif(bool(no_bfloat16()), reason=no_bfloat16())
 
 
-def skip_where_refused(precision: str) -> None:
-    """Skip the test if it computes in bfloat16, and this CPU cannot, or would be slower."""
-    if precision == "bfloat16" and (reason := no_bfloat16()):
-        pytest.skip(reason)
-
-
 def rounded(x: np.ndarray) -> np.ndarray:
     """Return float32 numbers rounded to bfloat16, to nearest even, from the definition."""
     bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)

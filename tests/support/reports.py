@@ -67,9 +67,6 @@ class Page(HTMLParser):
             self.tables[-1].rows[-1].append("")
             self.tables[-1].titles[-1].append(attributes.get("title", ""))
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-
     def handle_endtag(self, tag: str) -> None:
         assert self.unclosed.pop() == tag
 

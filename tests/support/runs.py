@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ernie_gram.run.run_log import Record, read_log
-from tests.support.commands import Done, call
+from tests.support.commands import Done
 from tests.support.objectives import as_options
 
 TINY = [
@@ -48,10 +48,9 @@ def pretrain(built: Path, output: Path, *more: str) -> Done:
 def pretrain_with(*arguments: str) -> Done:
     """Run `ernie-gram pretrain` in this process with only these arguments."""
     from ernie_gram.pretrain import main
-    from tests.support.static_programs import fresh_scope
+    from tests.support.static_programs import call_in_scope
 
-    with fresh_scope():
-        return call(main, *arguments)
+    return call_in_scope(main, *arguments)
 
 
 def train_losses(output: Path) -> list[tuple[int, float, float]]:

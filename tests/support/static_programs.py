@@ -31,10 +31,10 @@ def fresh_scope(device: str = "cpu") -> Iterator[paddle.static.Executor]:
         yield paddle.static.Executor(place)
 
 
-def call_in_scope(main: Callable[[], None], *arguments: Any) -> Done:
+def call_in_scope(main: Callable[[], None], *arguments: Any, stdin: bytes | None = None) -> Done:
     """Run a command's `main` in this process, as `call`, in a new scope."""
     with fresh_scope():
-        return call(main, *map(str, arguments))
+        return call(main, *map(str, arguments), stdin=stdin)
 
 
 @contextmanager

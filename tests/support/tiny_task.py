@@ -12,7 +12,7 @@ from ernie_gram.formats.registry import write_model
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import Finetuning, prepare
-from tests.support.commands import Done, call
+from tests.support.commands import Done
 from tests.support.model_folders import BERT, given_bert
 
 LETTERS = "abcdefgh"
@@ -82,7 +82,6 @@ def checked(task: Path, output: Path, *more: str) -> Finetuning:
 def finetune(task: Path, output: Path, *more: str) -> Done:
     """Run `ernie-gram finetune` in this process."""
     from tasks.finetune import main
-    from tests.support.static_programs import fresh_scope
+    from tests.support.static_programs import call_in_scope
 
-    with fresh_scope():
-        return call(main, *options(task, output, *more))
+    return call_in_scope(main, *options(task, output, *more))

@@ -6,7 +6,6 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ernie_gram import fill_mask
@@ -23,18 +22,6 @@ def model(tmp_path: Path) -> Path:
     """A folder of ours with a head over tokens and relative position."""
     write_model(random_model(with_head=True), tmp_path / "model", "ernie_gram")
     return tmp_path / "model"
-
-
-def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path) -> None:
-    target = tmp_path / "bert"
-    refused = call(main, str(model), str(target), "--to", "bert")
-    assert (refused.returncode, target.exists()) == (2, False)
-    assert refused.stderr.startswith(f"error: {model}: bert cannot hold ")
-    done = call(main, str(model), str(target), "--to", "bert", "--accept_loss").ok()
-    assert "lost     relative position" in done.stdout
-    expected = read_model(model).parameters
-    for name, values in read_model(target).parameters.items():
-        assert np.array_equal(values, expected[name])
 
 
 def test_settings_of_prediction_heads_from_strangers_are_checked_where_they_are_used(model: Path) -> None:

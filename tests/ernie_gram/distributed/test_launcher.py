@@ -211,7 +211,6 @@ def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
     # Python without a buffer would see the error elsewhere.
     buffered = {"PYTHONUNBUFFERED": ""}
     with started(*in_ranks(tmp_path / "log", str(script)), stderr=subprocess.STDOUT, **buffered) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "trains\n"
         # The console shows the lines of one rank.
         assert wait_for(lambda: len(list(tmp_path.glob("trains.*"))) == 2)

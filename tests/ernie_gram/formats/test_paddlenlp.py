@@ -24,16 +24,14 @@ from reader.errors import InputError
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import ROOT
-from tests.support.model_folders import random_arrays
+from tests.support.model_folders import CONFIG, random_arrays
 from tests.support.reference_model import bucket
 
 VOCABULARY = WordPieceVocabulary(["the", *SPECIAL_TOKENS, "a", "##b"], lowercase=False)
-PLAIN = ModelConfig(
+PLAIN = dataclasses.replace(
+    CONFIG,
     vocab_size=10,
-    hidden_size=16,
     num_hidden_layers=1,
-    num_attention_heads=2,
-    max_position_embeddings=12,
     use_relative_position=False,
     use_sentence_embedding=True,
     use_pooler=True,
@@ -129,12 +127,12 @@ def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
         "hidden_size": 16,
         "intermediate_size": 20,
         "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "max_position_embeddings": 12,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 24,
         "type_vocab_size": 2,
         "hidden_act": "relu",
         "hidden_dropout_prob": 0.2,
-        "attention_probs_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.0,
         "initializer_range": 0.02,
         "pad_token_id": 1,
         "use_sentence_embedding": True,
@@ -142,7 +140,7 @@ def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
     }
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
     assert tokenizer["tokenizer_class"] == "ErnieGramTokenizer"
-    assert (tokenizer["do_lower_case"], tokenizer["model_max_length"]) == (False, 12)
+    assert (tokenizer["do_lower_case"], tokenizer["model_max_length"]) == (False, 24)
     special = json.loads((folder / "special_tokens_map.json").read_text())
     assert special["mask_token"] == tokenizer["mask_token"] == "[MASK]"
 

@@ -45,16 +45,12 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
         assert replace(found.config, vocab_size=None) == replace(model.config, vocab_size=None)
         np.testing.assert_equal(found.parameters, checkpoint.load_model(finished / "step_24"))
         assert found.vocabulary.fingerprint == model.vocabulary.fingerprint
-        assert found.lexicon is not None
         assert found.lexicon.fingerprint == Lexicon.load(finished / "lexicon.tsv").fingerprint
-        assert found.pretraining is not None
-        assert model.pretraining is not None
         for section in ("data", "objective", "generator"):
             assert found.pretraining[section] == model.pretraining[section]
         # Paths of this machine do not belong in a folder that is passed on.
         assert str(finished) not in (target / CONFIG).read_text()
         assert found.training == model.training
-        assert found.training is not None
         assert found.training.scores["step"] == 24
         assert found.training.corpus == Path(model.pretraining["paths"]["corpus"]).name
         assert found.training.settings.keys() == {"seed", "optimizer", "trainer"}
@@ -121,7 +117,6 @@ def test_scores_that_are_not_finite_are_not_written(run_copy: Path, tmp_path: Pa
     model = read_model(run_copy)
     write_model(model, tmp_path / "ours", "ernie_gram")
     found = read_model(tmp_path / "ours").training
-    assert found is not None
     assert found.scores["step"] == 24
     assert "perplexity" not in found.scores
 

@@ -172,32 +172,29 @@ TEXT = {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "
     ids=str,
 )
 def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any]) -> None:
-    path = folder / "inference.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"text": TEXT}))
-    rewrite_checksums(folder)
+    describe(folder, text=TEXT)
     assert read_exported(folder)[1].max_tokens == 9
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    rewrite_checksums(folder)
-    with pytest.raises(InputError, match=str(path)):
+    describe(folder, **change)
+    with pytest.raises(InputError, match=str(folder / "inference.json")):
         read_exported(folder)
 
 
 def test_parameters_and_tokens_that_do_not_fit_are_refused(folder: Path) -> None:
-    path = folder / "inference.json"
-    description = json.loads(path.read_text())
-    network = {"model": description["network"]["model"] | {"num_hidden_layers": 3}}
-    path.write_text(json.dumps(description | {"network": network}))
-    rewrite_checksums(folder)
+    network = json.loads((folder / "inference.json").read_text())["network"]
+    describe(folder, network={"model": network["model"] | {"num_hidden_layers": 3}})
     with pytest.raises(InputError, match=r"model\.pdiparams: parameters encoder_layer_2.* missing"):
         read_exported(folder)
-    path.write_text(json.dumps(description))
+    describe(folder, network=network)
     (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text() + "more\n")
-    rewrite_checksums(folder)
+    describe(folder)
     with pytest.raises(InputError, match=r"vocab\.txt: 41 tokens"):
         read_exported(folder)
 
 
-def rewrite_checksums(folder: Path) -> None:
+def describe(folder: Path, **changes: Any) -> None:
+    """Change the description of an exported program, and its checksums."""
+    path = folder / "inference.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     (folder / "checksums.json").unlink()
     write_checksums(folder)
 
@@ -206,11 +203,9 @@ def test_texts_are_split_as_those_of_the_exported_model(folder: Path) -> None:
     """The segmenter matters for a SentencePiece vocabulary; and its length and case for all."""
     vocabulary = train_sentencepiece(["上海 is a town", "Shanghai is a city"], 30, False)
     (folder / vocabulary.file_name).write_bytes(vocabulary.content)
-    path = folder / "inference.json"
     for segmenter, lowercase, tokens in (("jieba", True, 9), ("space", False, 12)):
         text = {"max_tokens": tokens, "lowercase": lowercase, "segmenter": segmenter, "vocabulary": "spm.model"}
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"text": text}))
-        rewrite_checksums(folder)
+        describe(folder, text=text)
         model = Model.load(folder)
         found = model.tokenizer.segmenter, model.tokenizer.vocabulary.lowercase, model.texts.max_tokens
         assert found == (segmenter, lowercase, tokens)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from unittest.mock import patch
 
 import numpy as np
@@ -20,12 +19,7 @@ import paddle  # isort: skip
 
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True}
 
-
-@pytest.fixture(autouse=True)
-def dynamic(dynamic_mode: None) -> Iterator[None]:
-    """The caller is in dynamic mode, at the beginning and still at the end."""
-    yield
-    assert paddle.in_dynamic_mode()
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
 
 
 def model_and_texts(precision: str = "float32") -> tuple[Model, list[EncodedText]]:
@@ -60,7 +54,6 @@ def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now
     model, texts = model_and_texts()
     before = model.outputs(texts, ["pooled"])["pooled"]
     forward, name = model._forward, "encoder_layer_0_ffn_fc_0.w_0"
-    assert forward is not None
     own = forward._scope.find_var(name).get_tensor()
     assert own._ptr() == model._record.parameters[name].ctypes.data
     # Joined once; the parts are not copied beside them.
@@ -87,7 +80,6 @@ def test_bfloat16_rounds_weights_once_and_is_refused_where_it_would_be_slower() 
         found = model.outputs(texts, ["hidden"])["hidden"]
     difference = np.abs(found - expected).max()
     assert 1e-4 < difference < 0.1
-    assert model._forward is not None
     (program,) = model._forward._programs.values()
     read = [each.name for each in program.main.global_block().all_parameters() if each.name.startswith("packed(")]
     assert len(read) == 2 * 4

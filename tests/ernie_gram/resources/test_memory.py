@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ernie_gram.distributed.processor import no_bfloat16
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
@@ -15,7 +16,6 @@ from ernie_gram.resources.memory import step_memory
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
 from tests.support import paddle_program
-from tests.support.bfloat16 import skip_where_refused
 from tests.support.further_cases import only
 from tests.support.objectives import OBJECTIVES
 from tests.support.random_step import random_batch
@@ -55,7 +55,8 @@ CASES = {
 @pytest.mark.parametrize("case", only({"generator", "recompute"}, CASES))
 def test_memory_is_what_paddle_allocates(case: str) -> None:
     rung, sequences, length, ngrams, settings = CASES[case]
-    skip_where_refused(settings.get("precision", "float32"))
+    if "precision" in settings and (reason := no_bfloat16()):
+        pytest.skip(reason)
     config, sizes = config_of(rung, sequences, length, **settings), CorpusSizes(TOKENS, ngrams)
     shape = assumed_shape(config, sequences, pretrain_step.TOKENS_PER_UNIT)
     batch = random_batch(config, sizes, shape)

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,7 +40,7 @@ from ernie_gram.training.step_values import (
 )
 from reader.errors import InputError
 from reader.system.installation import commit
-from tests.support.runs import FINISHED, pretrain, trained_steps
+from tests.support.runs import FINISHED, pretrain
 from tests.support.static_programs import fresh_program
 from tests.support.toy_classifier import SETTINGS
 
@@ -86,17 +86,6 @@ def test_the_first_step_counts_in_a_rate_only_if_it_is_the_only_one(
     assert [record["step"] for record in log if record["kind"] == "eval"] == [0, 2]
     rates = [record["learning_rate"] for record in log if record["kind"] == "train"]
     assert rates == pytest.approx([SETTINGS.learning_rate, SETTINGS.learning_rate * 119 / 120], rel=1e-4)
-
-
-def test_a_resumed_toy_job_equals_an_uninterrupted_one(train: Callable[..., str], tmp_path: Path) -> None:
-    for name, stops in (("whole", [120]), ("parts", [40, 80, 120])):
-        for first, last in pairwise([0, *stops]):
-            console = train(tmp_path / name, steps=last)
-            assert trained_steps(console) == [*range(first + 10, last + 10, 10)]
-    whole, parts = (checkpoint.load_model(tmp_path / name / "step_120") for name in ("whole", "parts"))
-    assert all(np.array_equal(whole[name], parts[name]) for name in whole)
-    training = [[r for r in records(tmp_path / name) if r["kind"] == "train"] for name in ("whole", "parts")]
-    assert training[0] == training[1]
 
 
 def test_a_logged_loss_is_the_mean_of_the_steps_since_the_last_line(train: Callable[..., str], tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from reader.batches.sampler import (
     largest_micro_batch,
     micro_batch_rows,
     permute,
-    rank_share,
     sample_indices,
     unit_keys,
 )
@@ -221,11 +220,12 @@ def test_held_out_batches_are_spread_over_the_corpus_and_divided_among_ranks(cor
     assert whole == expected
 
 
-@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 24, 79, 80, 81, 5112])
+@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 24, 79, 80, 81, 5112, None])
 @pytest.mark.parametrize(("batch_size", "world"), [(1, 1), (3, 2), (15, 2), (7, 7), (80, 64), (5112, 64)])
-def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: int, micro_batch: int) -> None:
+def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: int, micro_batch: int | None) -> None:
     steps = accumulation_steps(batch_size, world, micro_batch)
     largest = largest_micro_batch(batch_size, world, micro_batch)
+    micro_batch = micro_batch or -(-batch_size // world)  # without a limit, a share is one
     assert largest <= micro_batch
     sizes, rows = list[int](), list[int]()
     for rank in range(world):
@@ -238,9 +238,3 @@ def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: in
     assert max(sizes) == largest
     assert min(sizes) >= largest - 2  # shares differ by one, and so do their parts
     assert steps == 1 or (steps - 1) * micro_batch < -(-batch_size // world)
-
-
-def test_without_a_limit_a_share_is_one_micro_batch() -> None:
-    assert accumulation_steps(5112, 64, None) == 1
-    assert largest_micro_batch(5112, 64, None) == 80
-    assert micro_batch_rows(5112, 1, 64, 1) == [rank_share(5112, 1, 64)]

@@ -23,19 +23,6 @@ def starts_of(corpus: Corpus, max_tokens: int, pack_documents: bool = False) -> 
     return cut_pieces(np.asarray(corpus.units), documents, corpus.unit_tokens, max_tokens)
 
 
-@pytest.mark.parametrize("pack_documents", [False, True])
-@pytest.mark.parametrize("max_tokens", [10, 30, 100000])
-def test_pieces_cover_all_units_and_are_long(corpus: Corpus, max_tokens: int, pack_documents: bool) -> None:
-    starts = starts_of(corpus, max_tokens, pack_documents)
-    # With packed documents, pieces continue into the next document.
-    ends = {0, corpus.info.units} if pack_documents else set(corpus.documents.tolist())
-    assert ends <= set(starts.tolist())
-    sizes = corpus.unit_tokens[corpus.units]
-    for a, b in pairwise(starts):
-        assert 0 < sizes[a:b].sum() <= max_tokens
-        assert b in ends or sizes[a : b + 1].sum() > max_tokens
-
-
 def observe(feeder: Feeder, epochs: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the tokens of masked sequences without [CLS] and [SEP], and where they end in the corpus.
 
@@ -70,6 +57,10 @@ def test_sequences_cover_the_corpus_within_limits(corpus: Corpus, max_seq_len: i
     gaps = firsts[1:] - ends[:-1]
     assert gaps[firsts[1:] > 0].max() <= 0
     assert (ends[len(feeder) - 1 :: len(feeder)] == corpus.info.units).all()
+    # The next start is where no further unit fits.
+    sizes = corpus.unit_tokens[corpus.units]
+    for a, b in pairwise(feeder.starts):
+        assert b in boundaries or sizes[a : b + 1].sum() > feeder.limits.max_slots
     if max_seq_len > 12:
         assert (ends - firsts).sum() < 1.1 * 20 * corpus.info.units
 

@@ -1,4 +1,4 @@
-"""Units stand for the tokens of their text; their names and n-grams equal the lexicon."""
+"""Units stand for the tokens of their text."""
 
 from __future__ import annotations
 
@@ -57,13 +57,3 @@ def test_words_that_are_forgotten_are_cut_as_before(built: Path, corpus: Corpus)
             found, expected = forgetful.cut(text), usual.cut(text)
             assert np.array_equal(found.units, expected.units)
             assert np.array_equal(found.documents, expected.documents)
-
-
-def test_tokens_and_names_of_ngrams_equal_the_lexicon(corpus: Corpus) -> None:
-    assert corpus.lexicon is not None
-    for index, ngram in enumerate(corpus.lexicon.ngrams.texts()):
-        tokens = tokens_of(corpus, np.array([corpus.info.num_tokens + index]))
-        text = " ".join(corpus.vocabulary.tokens[token] for token in tokens).replace(" ##", "")
-        assert text == ngram
-        assert corpus.names.text(corpus.info.num_tokens + index) == text
-        assert corpus.unit_tokens[corpus.info.num_tokens + index] == len(tokens)

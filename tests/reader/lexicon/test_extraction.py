@@ -57,25 +57,6 @@ def test_result_does_not_depend_on_segments_and_workers(built: Path, tmp_path: P
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", top)
 
 
-@pytest.mark.usefixtures("small_segments")
-def test_little_memory_means_merging_many_ranges(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Resources, "max_merge_entries", 1000)
-    ranges: list[int] = []
-    entry_ranges = LocalEngine._entry_ranges
-
-    def recorded(self: LocalEngine, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
-        found = entry_ranges(self, parts, count_bits)
-        ranges.append(len(found))
-        # All entries of a key are in one range: a range starts at a key with the count bits 0.
-        assert [start % (1 << count_bits) for start, _ in found] == [0] * len(found)
-        return found
-
-    monkeypatch.setattr(LocalEngine, "_entry_ranges", recorded)
-    result, _ = count(built / "train.txt", tmp_path / "work", TOP)
-    assert min(ranges) > 5
-    assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
-
-
 @pytest.mark.parametrize("thresholds", [{2: 50}, {2: 10**6, 3: 10**6}])
 def test_a_threshold_that_is_too_high_is_lowered(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]

@@ -53,7 +53,6 @@ def test_a_list_of_phrases_is_a_lexicon(folder: Path, content: bytes, count: int
     assert "phrases.tsv: a list of your own, not counted here: 1 n-gram\n" in done.stderr
     assert cut(folder) == ["heart attack", "after", "a", "heart attack"]
     lexicon = Corpus(folder / "corpus").lexicon
-    assert lexicon is not None
     assert (lexicon.ngrams.counts.tolist(), lexicon.ngrams.t.tolist()) == ([count], [t])
     assert (lexicon.info.own, lexicon.info.text, lexicon.info.totals) == ("phrases.tsv", "", {})
 

@@ -26,7 +26,6 @@ def test_the_error_names_the_process_that_holds_the_lock_and_a_kill_releases_it(
     folder = tmp_path
     command = [sys.executable, "-c", HOLD, str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
         wanted = rf"^run is in use by process {holder.pid} on {re.escape(socket.gethostname())}$"
         with pytest.raises(InUseError, match=wanted):
@@ -81,11 +80,3 @@ def test_a_lock_whose_file_was_removed_is_taken_on_a_new_one(tmp_path: Path, mon
     lock_file(path, "").close()
     assert len(opened) == 2
     assert path.read_text().startswith(f"process {os.getpid()} on ")
-
-
-def test_a_locked_name_leaves_nothing_but_what_was_written(tmp_path: Path) -> None:
-    with locked_name(tmp_path / "out", "out"):
-        with pytest.raises(InUseError), locked_name(tmp_path / "out", "out"):
-            pass
-        (tmp_path / "out").mkdir()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -60,12 +60,20 @@ def test_values_that_aliases_repeat_are_counted(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("read", "text"),
-    [(read_json, '{"a": ' + nested(2000) + "}"), (read_yaml, "a: " + nested(2000)), (read_yaml, "a: 2020-13-01")],
+    ("read", "content"),
+    [
+        *((read_yaml, f"a: {value}".encode()) for value in (nested(2000), "2020-13-01")),
+        *(
+            (read_json, b'{"a": %s}' % value)
+            for value in (nested(2000).encode(), b'{"b": 1, "b": 2}', b"NaN", b'"\xff"')
+        ),
+        *((read_json, content) for content in (b'{"a": 1} x', b"[1]")),
+    ],
 )
-def test_errors_name_the_file(tmp_path: Path, read: Any, text: str) -> None:
+def test_errors_name_the_file(tmp_path: Path, read: Any, content: bytes) -> None:
+    """JSON has to be one plain object."""
     path = tmp_path / "x"
-    path.write_text(text)
+    path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         read(path)
     assert str(caught.value).startswith(f"{path}: ")
@@ -79,6 +87,8 @@ def test_larger_files_than_the_limit_are_refused(tmp_path: Path) -> None:
     path.write_text("#" + "x" * (MAX_YAML_BYTES - 1))
     assert read_yaml(path) == {}
     path.write_bytes(b"\xef\xbb\xbf[]")
+    with pytest.raises(InputError, match=f"^{path}: larger than"):
+        read_json(path, 4)
     assert limited_text(path) == "[]"
 
 

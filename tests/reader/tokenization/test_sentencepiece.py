@@ -49,9 +49,7 @@ def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def vocabulary(pieces: Path) -> SentencePieceVocabulary:
-    found = load_vocabulary(pieces / "spm.model")
-    assert isinstance(found, SentencePieceVocabulary)
-    return found
+    return load_vocabulary(pieces / "spm.model")
 
 
 def lines_of(folder: Path) -> list[str]:
@@ -105,7 +103,6 @@ def test_documents_contain_the_pieces_of_their_words_and_the_lexicon_no_word_tha
     corpus = Corpus(pieces / "corpus")
     assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
     assert corpus.info.tokens == sum(map(len, expected))
-    assert corpus.lexicon is not None
     words = [tuple(text.split(" ")) for text in corpus.lexicon.ngrams.texts()]
     assert any(len(ngram) == 1 for ngram in words)
     assert len(vocabulary.encode("中国")) == 1

@@ -30,7 +30,6 @@ def reference_owner(token: int, windows: list[tuple[int, int]]) -> int:
             score = min(token - start, start + length - 1 - token) + Fraction(length, 100)
             if best is None or score > best[0]:
                 best = (score, index)
-    assert best is not None
     return best[1]
 
 

@@ -22,9 +22,7 @@ INPUT = InputSettings(max_seq_len=16, max_query_len=3, doc_stride=4)
 
 
 def span_kind(task: str, inputs: InputSettings = INPUT, **span: Any) -> Span:
-    kind = kind_of(TASKS[task], KindSettings(inputs, SpanSettings(**span)))
-    assert isinstance(kind, Span)
-    return kind
+    return kind_of(TASKS[task], KindSettings(inputs, SpanSettings(**span)))
 
 
 def example_of(rng: random.Random, name: str, impossible: bool = False) -> SpanExample:

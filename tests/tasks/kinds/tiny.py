@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ernie_gram.model.config import ModelConfig
 from reader.batches.fields import Batch
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -17,20 +17,16 @@ from tasks.kinds.features import Features
 from tasks.kinds.span import SpanFeatures
 from tasks.kinds.span_answers import SpanExample, answer_tokens
 from tasks.layouts.rows import Place
+from tests.support import small_model
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PLACE = Place(Path("examples"), 1)
 # Words of several letters are several tokens.
 TOKENS = [*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS), *"0123456789.,?_", *"一二三四五六七八九十"]
-MODEL = ModelConfig(
+MODEL = replace(
+    small_model.MODEL,
     vocab_size=len(TOKENS),
-    hidden_size=32,
     num_hidden_layers=1,
-    num_attention_heads=4,
-    max_position_embeddings=64,
-    out_emb_size=8,
-    hidden_dropout_prob=0,
-    attention_probs_dropout_prob=0,
     initializer_range=0.2,
     use_sentence_embedding=True,
 )

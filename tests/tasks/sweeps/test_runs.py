@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ernie_gram.config.loading import flatten, load_config
+from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
@@ -77,9 +77,10 @@ TASK_CONF: dict[str, tuple[list[float], list[int], float, int]] = {
 
 def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf() -> None:
     assert set(read_yaml(GRIDS / "upstream.yaml")) == set(TASK_CONF)
+    assert set(read_yaml(GRIDS / "paper.yaml")) <= set(TASKS)  # its values are those of test_paper.py
     for task, (rates, epochs, weight_decay, length) in TASK_CONF.items():
         grid = read_grid("upstream", task)
-        assert [float(rate) for rate in grid.pop("optimizer.learning_rate")] == rates, task
+        assert grid.pop("optimizer.learning_rate") == rates, task  # YAML reads 5e-5 as a text
         [*runs] = planned(task, Path(), grid)
         assert sorted(run.config.optimizer.epochs for run in runs) == sorted(epochs), task
         assert {(run.config.optimizer.weight_decay, run.config.input.max_seq_len) for run in runs} == {
@@ -107,19 +108,6 @@ def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> No
     assert runs[-1].varied["pretrain.objective.rtd_weight"] == "7"
 
 
-def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
-    defaults = flatten(asdict(FinetuneConfig()))
-    for path in GRIDS.glob("*.yaml"):
-        for task, grid in read_yaml(path).items():
-            assert task in TASKS
-            assert grid == read_grid(path.stem, task)
-            for key, values in grid.items():
-                # YAML reads 5e-5 as a text.
-                assert {type(value) for value in values} == {type(defaults[key])}
-                assert len(set(values)) == len(values)
-    assert [len(values) for values in read_grid("paper", "cola").values()] == [2, 3, 2]
-
-
 def check(run: PlannedRun, record: dict[str, Any]) -> None:
     check_finetunings([run], {run.name: record}, (), 1)
 
@@ -131,7 +119,6 @@ def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, 
     start = (task / "model", dict[str, str](), dict[str, int]())
     [run] = plan_finetunings(f"{data}/task.yaml", start, data, tmp_path, {}, FinetuneConfig().seed, SETTINGS)
     record = finished_finetuning(finetuned)
-    assert record is not None
     # New settings and splits that are gone do not make another run.
     del record["settings"]["max_train_examples"]
     record["settings"]["final.test"] = "0" * 64
@@ -162,7 +149,6 @@ def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, 
 def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path: Path) -> None:
     found = json.loads((finetuned / "result.json").read_text())
     record = finished_finetuning(finetuned)
-    assert record is not None
     assert (record["task"], record["metric"]) == ("task", found["metric"])
     assert record["result"]["score"] == record["result"]["dev.accuracy"] == 100 * found["score"]
     assert record["result"]["steps"] == found["steps"]["total"]

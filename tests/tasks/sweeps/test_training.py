@@ -71,14 +71,6 @@ def test_the_error_of_an_earlier_attempt_is_not_that_of_the_last_one(tmp_path: P
     assert last.endswith("no output")
 
 
-def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    script = f"touch {marks}/$$; ls {marks} | wc -l > result; sleep 0.3; rm {marks}/$$"
-    assert not train(tmp_path, 2, a=script, b=script, c=script)
-    assert {int((tmp_path / name / "result").read_text()) for name in "abc"} <= {1, 2}
-
-
 def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     there = 4
     monkeypatch.setattr(training, "visible_gpus", lambda: there)

@@ -15,7 +15,6 @@ from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, wri
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import MAX_MESSAGE, InputError
-from reader.system.untrusted_text import read_json
 from tests.support.torch_writer import tensor, write_archive
 
 ARRAYS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.array([0.5, -1.5], np.float32)}
@@ -93,15 +92,3 @@ def test_other_files_are_refused_with_a_reason(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="not a regular file"):
         read_arrays(tmp_path / "pipe")
-
-
-@pytest.mark.parametrize(
-    "data", [b'{"a": 1} x', b'{"a": {"b": 1, "b": 2}}', b'{"a": NaN}', b"[1]", b'{"a": "\xff"}', b'{"a": 1}     ']
-)
-def test_json_that_is_long_or_no_plain_object_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "config.json"
-    path.write_bytes(b'\xef\xbb\xbf{"a": "\xe8\xaf\x8d"}')
-    assert read_json(path) == {"a": "词"}
-    path.write_bytes(data)
-    with pytest.raises(InputError, match=r"config\.json"):
-        read_json(path, max_bytes=12 if data.endswith(b" ") else 1000)

@@ -15,6 +15,7 @@ from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
+from tests.ernie_gram.formats.untrusted.test_paddle_pickle import ARRAYS, assert_equal
 
 
 def written(path: Path, header: dict[str, Any] | str, data: bytes = b"") -> Path:
@@ -26,16 +27,6 @@ def written(path: Path, header: dict[str, Any] | str, data: bytes = b"") -> Path
 
 def entry(dtype: Any = "F32", shape: Any = (2,), offsets: Any = (0, 8)) -> dict[str, Any]:
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
-
-
-ARRAYS = {
-    "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
-    "transposed": np.arange(6, dtype=np.float32).reshape(2, 3).T,
-    "scalar": np.array(2.5, np.float32),
-    "empty": np.zeros((0, 4), np.float32),
-    "ids": np.arange(5),
-    "flags": np.array([True, False]),
-}
 
 
 def test_arrays_of_the_library_are_read_and_what_is_written_is_read_by_the_library(tmp_path: Path) -> None:
@@ -53,10 +44,7 @@ def test_arrays_of_the_library_are_read_and_what_is_written_is_read_by_the_libra
         forget_pages(array)
         np.testing.assert_array_equal(array, before)
     for arrays in (stored.arrays, load_file(ours)):
-        assert arrays.keys() == ARRAYS.keys()
-        for name, array in ARRAYS.items():
-            assert arrays[name].dtype == array.dtype
-            np.testing.assert_array_equal(arrays[name], array)
+        assert_equal(arrays, ARRAYS)
 
 
 def test_storage_in_16_and_64_bits_becomes_float32_and_is_noted(tmp_path: Path) -> None:

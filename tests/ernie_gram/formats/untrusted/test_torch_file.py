@@ -12,10 +12,12 @@ import pytest
 
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
+from tests.ernie_gram.formats.untrusted.test_paddle_pickle import ARRAYS, assert_equal
 from tests.support.torch_writer import TorchTensor, tensor, write_archive
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)
 FLAT = np.arange(12, dtype=np.float32)
+OTHERS = {name: ARRAYS[name] for name in ("scalar", "empty", "ids", "flags")}
 
 
 def test_tensors_are_read(tmp_path: Path) -> None:
@@ -27,10 +29,7 @@ def test_tensors_are_read(tmp_path: Path) -> None:
         "transposed": TorchTensor(FLAT, 0, (4, 3), (1, 4)),
         "slice": TorchTensor(FLAT, 5, (2, 2), (4, 2)),
         "expanded": TorchTensor(FLAT, 0, (1, 12), (0, 1)),
-        "scalar": tensor(np.array(2.5, np.float32)),
-        "empty": tensor(np.zeros((0, 3), np.float32)),
-        "ids": tensor(np.arange(4)),
-        "flags": tensor(np.array([True, False])),
+        **{name: tensor(array) for name, array in OTHERS.items()},
     }
     write_archive(path, entries)
     stored = read_arrays(path)
@@ -40,16 +39,10 @@ def test_tensors_are_read(tmp_path: Path) -> None:
         "transposed": MATRIX.T,
         "slice": np.array([[5, 7], [9, 11]], np.float32),
         "expanded": FLAT.reshape(1, 12),
-        "scalar": np.array(2.5, np.float32),
-        "empty": np.zeros((0, 3), np.float32),
-        "ids": np.arange(4),
-        "flags": np.array([True, False]),
+        **OTHERS,
     }
-    assert stored.arrays.keys() == expected.keys()
-    for name, array in expected.items():
-        assert stored.arrays[name].dtype == array.dtype
-        assert stored.arrays[name].flags.c_contiguous
-        np.testing.assert_array_equal(stored.arrays[name], array)
+    assert_equal(stored.arrays, expected)
+    assert all(array.flags.c_contiguous for array in stored.arrays.values())
     assert stored.notes == ()
 
 
