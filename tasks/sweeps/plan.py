@@ -136,16 +136,12 @@ def read_benchmark(name: str) -> dict[str, Any] | None:
     with located(path):
         for key in tree:
             require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
-        tasks, reported = tree["tasks"], tree.setdefault("reported", [])
-        require(
-            isinstance(tasks, list) and all(isinstance(task, str) for task in tasks),
-            "tasks",
-            "expected a list of names of tasks",
-        )
-        are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in reported)
+        require(isinstance(tree["tasks"], list), "tasks", "expected a list of names of tasks")
+        for task in tree["tasks"]:
+            task_named(str(task))
+        columns = tree.setdefault("reported", [])
+        are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in columns)
         require(are_columns, "reported", "expected columns with name, source and scores {task: {split.metric: value}}")
-        for task in tasks:
-            task_named(task)
     return tree
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,8 @@ Grid = Mapping[str, Sequence[Any]]
 Record = dict[str, Any]
 # Options that a user cannot give to every run: the command sets them itself, or the runs could not be compared.
 OWN = ("config", "print_config", "check", "task", "seed", "paths.output", "paths.model", "paths.data")
+PRETRAIN = "pretrain"
+COMMANDS = {PRETRAIN: PretrainConfig, "finetune": FinetuneConfig}
 ADVICE = f"choose another --output, or remove the folder and its line in {RESULTS}"
 
 
@@ -48,7 +50,6 @@ class PlannedRun:
         seeds: `seed`, and `pretrain_seed` if a pre-training of the sweep is fine-tuned.
         command: what follows `python -m` to start the training in NPROC processes: module, name of a command, options.
         config: the resolved settings.
-        finished: returns the rest of the record of a finished run from its folder; None if it is not finished.
     """
 
     folder: Path
@@ -56,25 +57,6 @@ class PlannedRun:
     seeds: Mapping[str, int]
     command: tuple[str, ...]
     config: Any
-    finished: Callable[[Path, Any], Record | None]
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        options: tuple[str, ...],
-        config: Any,
-        paths: Mapping[str, str],
-        varied: Mapping[str, str],
-        seeds: Mapping[str, int],
-        finished: Callable[[Path, Any], Record | None],
-    ) -> PlannedRun:
-        """Return the run that a command trains with some options, in which paths and seed are still missing."""
-        config = replace(config, seed=seeds["seed"], paths=replace(config.paths, **paths))
-        given = (*(f"--paths.{key}={path}" for key, path in paths.items()), f"--seed={config.seed}")
-        return cls(
-            Path(paths["output"]), varied, seeds, ("reader.console_script", name, *options, *given), config, finished
-        )
 
     @property
     def name(self) -> str:
@@ -83,7 +65,8 @@ class PlannedRun:
 
     def record(self) -> Record | None:
         """Return the record of a finished run, None if it is not finished."""
-        found = self.finished(self.folder, self.config)
+        is_pretraining = isinstance(self.config, PretrainConfig)
+        found = finished_pretraining(self.folder, self.config) if is_pretraining else finished_finetuning(self.folder)
         return found and {"run": self.name, "varied": dict(self.varied), **self.seeds, **found}
 
     def check_recorded(self, record: Record, today: Identity, defaults: Identity) -> None:
@@ -102,13 +85,23 @@ def _loaded(config_type: type, options: tuple[str, ...]) -> Any:
     return load_config(config_type, list(options))[0]
 
 
-def combinations(
-    config_type: type, settings: Sequence[str], overrides: Sequence[str], grid: Grid
-) -> Iterator[tuple[Any, tuple[str, ...], dict[str, str]]]:
-    """Yield the configuration of every combination of the values of a grid, its options, and the values as texts.
+def planned_runs(
+    command: str,
+    settings: Sequence[str],
+    overrides: Sequence[str],
+    grid: Grid,
+    folder: Path,
+    varied: Mapping[str, str],
+    seeds: Mapping[str, int],
+    **paths: str,
+) -> Iterator[PlannedRun]:
+    """Yield the run of every combination of the values of a grid.
 
     Args:
         settings: options of the command; overrides: those of the user.
+        folder: the names of the runs begin with its name; the last parts of keys and values follow.
+        varied, seeds: of all these runs.
+        paths: of the settings, besides that of the output.
 
     Raises InputError for an unknown or invalid setting, and for one that the command sets itself.
     """
@@ -122,19 +115,18 @@ def combinations(
     for values in itertools.product(*grid.values()):
         given = (f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True))
         options = (*settings, *overrides, *given)
-        config = _loaded(config_type, options)
+        config = _loaded(COMMANDS[command], options)
         # One spelling for each value, because 5e-5 and 0.00005 are the same run.
         flat = flatten(asdict(config))
-        yield config, options, {key: as_argument(flat[key]) for key in grid}
+        own = {**varied, **{key: as_argument(flat[key]) for key in grid}}
+        parts = [f"{key.rpartition('.')[2]}={Path(str(value)).name}" for key, value in {**own, **seeds}.items()]
+        output = folder.with_name(",".join([folder.name, *parts]))
+        all_paths = {**paths, "output": str(output)}
+        config = replace(config, seed=seeds["seed"], paths=replace(config.paths, **all_paths))
+        options += (*(f"--paths.{key}={path}" for key, path in all_paths.items()), f"--seed={config.seed}")
+        yield PlannedRun(output, own, seeds, ("reader.console_script", command, *options), config)
 
 
-def folder_name(first: str, varied: Mapping[str, str], seeds: Mapping[str, int]) -> str:
-    """Return the name of a run: that of its task or file of settings, and the last parts of keys and values."""
-    parts = [f"{key.rpartition('.')[2]}={Path(str(value)).name}" for key, value in {**varied, **seeds}.items()]
-    return ",".join([first, *parts])
-
-
-PRETRAIN = "pretrain"
 # Of an evaluation; the first one is the score of a pre-training.
 PERPLEXITIES = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_perplexity")
 
@@ -169,11 +161,10 @@ def plan_pretrainings(file: str, output: Path, grid: Grid, seed: int, overrides:
 
     `overrides` are options for every run. Raises InputError for an unknown or invalid setting.
     """
-    name, seeds = Path(file).stem, {"seed": seed}
-    for config, options, own in combinations(PretrainConfig, ("--config", file), overrides, grid):
-        varied = {PRETRAIN: name, **{f"{PRETRAIN}.{key}": value for key, value in own.items()}}
-        paths = {"output": str(output / folder_name(name, own, seeds))}
-        yield PlannedRun.of("pretrain", options, config, paths, varied, seeds, finished_pretraining)
+    name = Path(file).stem
+    for run in planned_runs(PRETRAIN, ("--config", file), overrides, grid, output / name, {}, {"seed": seed}):
+        own = {f"{PRETRAIN}.{key}": value for key, value in run.varied.items()}
+        yield replace(run, varied={PRETRAIN: name, **own})
 
 
 def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
@@ -198,7 +189,7 @@ NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which run
 Start = tuple[Path, Mapping[str, str], Mapping[str, int]]
 
 
-def finished_finetuning(folder: Path, _: Any = None) -> Record | None:
+def finished_finetuning(folder: Path) -> Record | None:
     """Return what result.json of a run has; scores that are fractions are given in percent.
 
     `result` has the chosen score, the scores that papers report as SPLIT.METRIC, the steps and the seconds. Raises
@@ -262,12 +253,11 @@ def plan_finetunings(
 
     Raises InputError for an unknown or invalid setting.
     """
-    model, varied_model, seeds_of_model = start
-    for config, options, own in combinations(FinetuneConfig, settings_of(task), overrides, grid):
-        varied, seeds = {**varied_model, **own}, {**seeds_of_model, "seed": seed}
-        folder = output / folder_name(find_task(config.task).name, varied, seeds)
-        paths = {"model": str(model), "data": data, "output": str(folder)}
-        yield PlannedRun.of("finetune", options, config, paths, varied, seeds, finished_finetuning)
+    model, varied, seeds = start
+    folder, seeds = output / find_task(config_of(task).task).name, {**seeds, "seed": seed}
+    yield from planned_runs(
+        "finetune", settings_of(task), overrides, grid, folder, varied, seeds, model=str(model), data=data
+    )
 
 
 def check_finetunings(

@@ -31,7 +31,7 @@ def test_the_benchmarks_of_the_project_have_tasks_and_scores_of_the_registry_and
     assert read_benchmark("mrpc") is None
     for text, message in (
         ("tasks: 5", "tasks: "),
-        ("tasks: [[mrpc]]", "tasks: "),
+        ("tasks: [[mrpc]]", r"no task .*mrpc"),
         ("tasks: [mrcp]", "no task 'mrcp'"),
         ("tasks: [mrpc]\ntitel: x", "titel: .*did you mean title"),
         ("tasks: [mrpc]\nreported: [{name: x}]", "reported: "),
