@@ -29,7 +29,7 @@ from tasks.metrics.catalog import METRICS
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
-from tasks.training.data import equal_predictions, share
+from tasks.training.data import share
 from tasks.training.prepare import MADE_FROM, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:
@@ -144,8 +144,6 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             headlines = headline(scores[split.name], run.metric, metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")
-            if warning := equal_predictions(run.kind, split, predictions):
-                print_warning(warning)
     return {
         "task": run.task.name,
         "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},

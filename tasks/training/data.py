@@ -1,7 +1,4 @@
-"""The data of a task as a fine-tuning uses them: read, encoded, counted, checked against model and settings.
-
-Warnings name what is valid, and probably not meant.
-"""
+"""The data of a task as a fine-tuning uses them: read, encoded, counted, checked against model and settings."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import os
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +23,7 @@ from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
 from tasks.files.official import Report, available_splits, digest_of_files, labelled_by, load_split
-from tasks.kinds.base import Example, Kind, Predictions
+from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
 from tasks.kinds.task import TRAIN, Task
@@ -240,38 +237,6 @@ def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
     scores[:, -1] = 1
     with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
         return kind.evaluate(kind.decode(scores, split.features, split.examples))
-
-
-def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[str]:
-    """Return the distinct values, as texts of Python, among gold values as a metric takes them, or predicted answers.
-
-    Of a list, such as the tags of a text, each element counts by itself.
-    """
-    items = values.values() if isinstance(values, Mapping) else values
-    return {repr(part) for item in items for part in (item if isinstance(item, list) and item else [item])}
-
-
-def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:
-    """Return a line for each split whose examples all have the same gold value."""
-    consequences = {train.name: "there is nothing to learn"}
-    lines = []
-    for split in (train, *dev):
-        distinct = distinct_values(kind.gold(split.examples))
-        if len(distinct) <= 1:
-            consequence = consequences.get(split.name, "its score does not tell a good model from a constant one")
-            lines.append(f"{split.name}: every example has the gold value {' '.join(distinct)}; {consequence}")
-    return lines
-
-
-def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predictions) -> str | None:
-    """Return a line if all predictions for a split are the same although its gold values differ, otherwise None."""
-    distinct = distinct_values(predictions.answers)
-    if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
-        return None
-    return (
-        f"{split.name}: the prediction for every example is {' '.join(distinct)}: the model has learned nothing; try "
-        "another optimizer.learning_rate or seed, or more optimizer.epochs"
-    )
 
 
 def share(data: Any) -> None:

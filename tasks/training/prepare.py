@@ -37,7 +37,6 @@ from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
     TaskData,
     check_batches,
-    equal_gold_values,
     evaluated_splits,
     read_data,
     selection_metric,
@@ -131,8 +130,7 @@ class Finetuning(TaskData):
 
     def warnings(self) -> list[str]:
         """Return a line for each valid but probably unintended property of the settings and the data."""
-        lines = equal_gold_values(self.kind, self.train, self.dev)
-        lines += [
+        lines = [
             f"{split.name}: {warning}"
             for split in self.splits
             if (warning := unknown_warning(split.unknown, self.model.vocabulary, UNKNOWN_ADVICE))
