@@ -98,6 +98,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
             units of a batch from the encoder's rows and the fields of the batch. Its method `losses` computes a list of
             LossTerm from scores, fields and settings.
+        num_scores: how many numbers are computed for each unit; None for one of each class.
         output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's name, or
             another one that begins with `cls_`.
         paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
@@ -115,6 +116,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     submission: ClassVar[str]
     splits_texts: ClassVar[bool] = False
     head: ClassVar[str]
+    num_scores: ClassVar[int | None] = None
     output: ClassVar[str] = "cls_out"
     paddlenlp_class: ClassVar[TaskClass | None] = None
     problem_type: ClassVar[str] = ""
@@ -154,7 +156,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @property
     def width(self) -> int:
         """The number of scores that the network computes for each unit."""
-        return len(self.classes)
+        return self.num_scores or len(self.classes)
 
     @property
     def scores_slots(self) -> bool:

@@ -72,12 +72,12 @@ class MultipleChoiceExample:
 class ChoiceFeatures(Features):
     """A sample is a question; its inputs and its units are its options. The gold value is the right option."""
 
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the rows and the number of the options."""
+    def batch(self, samples: Int64s) -> Batch:
+        """Return the batch of some samples, with the rows and the number of the options."""
         counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
         options_1O = np.arange(counts.max(initial=1))[np.newaxis]
         rows_SO = offsets_of(counts)[:-1, np.newaxis] + options_1O
-        return {
+        return super().batch(samples) | {
             OPTION_ROWS.name: np.where(options_1O < counts[:, np.newaxis], rows_SO, 0),
             OPTION_COUNTS.name: counts,
         }
@@ -99,6 +99,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
     metrics = ("accuracy", "accuracy_by_id", "race")
     submission = "letters"
     head = "tasks.kinds.networks.MultipleChoiceHead"
+    num_scores = 1
     input_fields = ENCODER_FIELDS
     training_fields = (*ENCODER_FIELDS, OPTION_ROWS, OPTION_COUNTS, LABELS)
 
@@ -128,11 +129,6 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             blank=values.get("blank"),
             has_gaps=isinstance(reading.task.layout, Race) and GAP.search(question) is not None,
         )
-
-    @property
-    def width(self) -> int:
-        """1, the logit of an option."""
-        return 1
 
     def encode(self, examples: Sequence[MultipleChoiceExample], tokenizer: Tokenizer, training: bool) -> ChoiceFeatures:
         """Return the features.

@@ -280,6 +280,7 @@ class Regression(SentenceKind):
     task_fields = ("score_range", "empty_texts")
     metrics = ("correlation", "mean_squared_error")
     head = "tasks.kinds.networks.RegressionHead"
+    num_scores = 1
     problem_type = "regression"
     training_fields = (*ENCODER_FIELDS, GOLD_SCORES)
 
@@ -288,11 +289,6 @@ class Regression(SentenceKind):
         """Return the example of a row; raises RowError."""
         score = score_of(row.values.get("score"), reading.task.score_range) if reading.labelled else None
         return read_sentences(row, default_id, reading, score)
-
-    @property
-    def width(self) -> int:
-        """1, the score."""
-        return 1
 
     def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the scores as they are: they may lie outside the task's range."""

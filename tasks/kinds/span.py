@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ernie_gram.config.checks import require
-from reader.batches.fields import SLOTS, Batch, Field
-from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
+from reader.batches.fields import SLOTS, Field
+from reader.system.arrays import Float32s, offsets_of, range_indices
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
 from tasks.kinds.features import Features, InputsBuilder, TokenTable, Window, tokenize, windows_of
@@ -43,7 +43,7 @@ COUNTS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SpanFeatures(Features):
     """A sample is a window of a context; its units are [CLS] and the tokens of the window.
 
@@ -58,16 +58,6 @@ class SpanFeatures(Features):
     def context(self, example: int) -> Encoding:
         """Return the tokens of the context of an example, with their characters."""
         return self.table.encoding(len(self.table.rows) // 2 + example)
-
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the slots of the units."""
-        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
-        firsts = offsets_of(counts)[:-1]
-        # The slots of a window follow each other; those of [CLS] are set afterwards.
-        begins = np.arange(len(samples)) * width
-        slots = range_indices(begins + self.inputs.seconds[samples] - 1, counts)
-        slots[firsts] = begins
-        return {SLOTS.name: slots}
 
 
 class Span(Kind[SpanExample, SpanFeatures]):
@@ -87,6 +77,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
     metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")
     submission = "squad"
     head = "tasks.kinds.networks.SpanHead"
+    num_scores = 2
     output = "cls_mrc_out"
     paddlenlp_class = "ErnieGramForQuestionAnswering"
     input_fields = (*ENCODER_FIELDS, SLOTS)
@@ -99,11 +90,6 @@ class Span(Kind[SpanExample, SpanFeatures]):
         limit = settings.input.max_seq_len - 4
         reason = f"exceeds input.max_seq_len - 4, {limit}; give --input.max_query_len {limit} or less"
         require(settings.input.max_query_len <= limit, "input.max_query_len", reason)
-
-    @property
-    def width(self) -> int:
-        """2, the logits of a unit as the first and as the last token of the answer."""
-        return 2
 
     def encode(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, training: bool) -> SpanFeatures:
         """Return the features. In training, the first answer that has a span is the gold one.
@@ -135,10 +121,17 @@ class Span(Kind[SpanExample, SpanFeatures]):
             # If input.doc_stride is nearly the room of a window, windows hardly overlap.
             counts["answers in no window"] += training and not example.is_impossible and not is_found
         starts, ends = np.array(slots, np.int64).reshape(-1, 2).T
+        inputs, lengths = builder.inputs(), np.array([window.length + 1 for _, window in samples], np.int64)
+        unit_offsets = offsets_of(lengths)
+        # The slots of a window follow each other; that of [CLS] is 0.
+        unit_slots = None if training else range_indices(inputs.seconds - np.int64(1), lengths).astype(np.int32)
+        if unit_slots is not None:
+            unit_slots[unit_offsets[:-1]] = 0
         return SpanFeatures(
-            inputs=builder.inputs(),
+            inputs=inputs,
             input_offsets=np.arange(len(samples) + 1),
-            unit_offsets=offsets_of(np.array([window.length + 1 for _, window in samples], np.int64)),
+            unit_offsets=unit_offsets,
+            slots=unit_slots,
             example_of=np.array([index for index, _ in samples], np.int64),
             counts={name: counts[name] for name in COUNTS[: 4 if training else 2]},
             table=table,

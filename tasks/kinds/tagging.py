@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reader.batches.fields import SLOTS, Batch, Field
+from reader.batches.fields import SLOTS, Field
 from reader.errors import quoted
 from reader.system.arrays import Float32s, Int64s, offsets_of
 from reader.tokenization.basic_tokenizer import split_run_with_spans
@@ -144,31 +144,12 @@ def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
     return tuple(sorted(entities, key=lambda entity: (entity.start, entity.end, entity.type)))
 
 
-# The field `slots` has the first token of each word.
+# A sample is a window, and its units are the words that belong to it: those of all samples are the words in order. The
+# field `slots` has the first token of each word.
 TAGS = Field("tags", "M", "int64", "index of the gold tag in each predicted slot")
 
 
-@dataclass(frozen=True, eq=False)
-class TaggingFeatures(Features):
-    """A sample is a window; its units are the words that belong to it. The units of all samples are the words in order.
-
-    Attributes:
-        slots: int64 [W], the slot of each word's first token in its window.
-        tags: int64 [W], the index of each word's gold tag; None without labels.
-    """
-
-    slots: Int64s
-    tags: Int64s | None
-
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the slots of the words, and their tags if they are known."""
-        words = self.unit_rows(samples)
-        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
-        fields = {SLOTS.name: np.repeat(np.arange(len(samples)) * width, counts) + self.slots[words]}
-        return fields if self.tags is None else fields | {TAGS.name: self.tags[words]}
-
-
-class Tagging(Kind[TaggingExample, TaggingFeatures]):
+class Tagging(Kind[TaggingExample, Features]):
     """The scores of a word are logits over all IOB2 tags of the task's types of entities."""
 
     name = "tagging"
@@ -196,7 +177,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
         assert self.task.labels is not None
         return tag_set(self.task.labels)
 
-    def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> TaggingFeatures:
+    def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> Features:
         """Return the features. A word that the tokenizer drops, such as a space, is [UNK]."""
         table = tokenize(tokenizer.encode_words_batch, (example.tokens for example in examples), "word_ids")
         builder, room = InputsBuilder(tokenizer.vocabulary), self.settings.input.max_seq_len - 2
@@ -213,24 +194,20 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
                     builder.add([tokens.ids[window.start : window.start + window.length]])
                     example_of.append(index)
                     slots.append(own - window.start + 1)
-        return TaggingFeatures(
+        index_of, is_labelled = {tag: i for i, tag in enumerate(self.classes)}, all(each.tags for each in examples)
+        tags = [index_of[tag] for example in examples for tag in example.tags or ()]
+        return Features(
             inputs=builder.inputs(),
             input_offsets=np.arange(len(slots) + 1),
             unit_offsets=offsets_of(np.array(list(map(len, slots)), np.int64)),
             example_of=np.array(example_of, np.int64),
             gold={},
             counts={"examples longer than an input": num_long},
-            slots=np.concatenate([np.zeros(0, np.int64), *slots]),
-            tags=self._tag_indices(examples),
+            slots=np.concatenate([np.zeros(0, np.int32), *slots]).astype(np.int32),
+            unit_gold={TAGS.name: np.array(tags, np.int64)} if is_labelled else {},
         )
 
-    def _tag_indices(self, examples: Sequence[TaggingExample]) -> Int64s | None:
-        if any(example.tags is None for example in examples):
-            return None
-        index = {tag: i for i, tag in enumerate(self.classes)}
-        return np.array([index[tag] for example in examples for tag in example.tags or ()], np.int64)
-
-    def decode(self, scores: Float32s, features: TaggingFeatures, examples: Sequence[TaggingExample]) -> Predictions:
+    def decode(self, scores: Float32s, features: Features, examples: Sequence[TaggingExample]) -> Predictions:
         """Return the tag with the highest score of each word, the first of equal ones.
 
         An I- that does not continue an entity of its type becomes a B-, as conlleval reads it.

@@ -75,7 +75,8 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
     assert features.counts["windows left out of training"] == dropped
     assert (dropped > 0) == (without_answer == "drop")
     sizes = [(len(pieces(example.question)), len(pieces(example.context))) for example in examples]
-    assert kind.encode(examples, tokenizer(), training=False).counts == {
+    predicted = kind.encode(examples, tokenizer(), training=False)
+    assert predicted.counts == {
         "examples longer than an input": sum(context > 13 - min(question, 3) for question, context in sizes),
         "truncated questions": sum(question > 3 for question, _ in sizes),
     }
@@ -87,6 +88,8 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
             assert [batch["start_slots"][row], batch["end_slots"][row]] == answer
             sentences = [slots[1] <= slot < len(text) for slot in range(batch["input_ids"].shape[1])]
             assert batch["sentence_ids"][row].tolist() == sentences
+        if without_answer == "cls":  # all windows are used, as in prediction
+            assert "slots" in checked_batch(predicted, samples, expected)
 
 
 def brute_force(
