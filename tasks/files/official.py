@@ -130,7 +130,7 @@ class Report:
     Attributes:
         files: what was read.
         omitted: rows that the task leaves out on purpose, as the official baselines do.
-        bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
+        bad: places of rows that were skipped (`on_bad_row="skip"`), and what is wrong with them.
         notes: description -> number, of what was unusual in rows that nevertheless became examples.
     """
 
@@ -140,7 +140,7 @@ class Report:
     rows: int
     examples: int
     omitted: tuple[OmittedRow, ...]
-    bad: tuple[BadRow, ...]
+    bad: tuple[tuple[Place, str], ...]
     notes: Mapping[str, int]
 
     def lines(self, limit: int | None = None) -> list[str]:
@@ -198,7 +198,7 @@ def read_rows(
     """
     task, examples = reading.task, list[Example]()
     omitted: list[OmittedRow] = []
-    bad: list[BadRow] = []
+    bad: list[tuple[Place, str]] = []
     notes = Counter[str]()
     first_places: dict[str, Place] = {}
     count, read_example = 0, KINDS[task.kind].read_example
@@ -220,13 +220,13 @@ def read_rows(
                 examples.append(made_row)
                 notes.update(reading.notes)
             elif on_bad_row == "skip":
-                bad.append(made_row)
+                bad.append((made_row.place, made_row.reason))
             else:
                 advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
-                raise InputError(f"{made_row.place}: {made_row.reason}{advice}")
+                raise InputError(f"{made_row}{advice}")
     report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(notes))
     if not examples:
-        first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
+        first = f"; the first one is at {bad[0][0]}: {bad[0][1]}" if bad else ""
         raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")
     return Examples(examples, report)
 

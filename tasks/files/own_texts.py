@@ -16,8 +16,8 @@ from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Chid, CluewscMarked
-from tasks.layouts.lines import JsonLines, ObjectLines, TextOrTokens, UnreadableError
-from tasks.layouts.rows import AnyRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
+from tasks.layouts.lines import JsonLines, ObjectLines
+from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
 from tasks.layouts.tables import Delimited, Tsv
 
 Form: TypeAlias = Literal["task", "lines", "json"]
@@ -27,14 +27,21 @@ SPLIT = "input"
 
 @dataclass(frozen=True)
 class OwnObjects(JsonLines):
-    """JSON objects of a user. A value that the kind of task knows, but that this task does not have, is an error."""
+    """JSON objects of a user. A value that the kind of task knows, but that this task does not have, is an error.
+
+    If there is a key `text`, each has the list `tokens` or a `text` without tokens.
+    """
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values under the keys."""
         for role in wanted.roles.values():
             if record.get(role.name) is not None and role.name not in self.columns and not role.is_gold:
                 raise RowError(f"the rows of this task have no {role.name}; remove it")
-        return super().values(record, wanted)
+        if "text" not in self.columns:
+            return super().values(record, wanted)
+        if ("tokens" in record) == ("text" in record):
+            raise RowError("expected either the key 'tokens' or the key 'text' in the object")
+        return {key: record[key] for key in self.columns if key in record}
 
 
 def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Examples:
@@ -55,7 +62,7 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     try:
         loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
         _check_separated(loaded, task, layout, path)
-    except UnreadableError:
+    except BadRow:
         raise
     except InputError as error:
         own = "files like the task's own" if form == "task" else ", ".join(values)
@@ -132,7 +139,8 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
     clean: Cleaner | None = getattr(task.layout, "clean", None)
     kind = KINDS[task.kind]
     if form == "json":
-        return TextOrTokens() if kind.splits_texts else OwnObjects({name: name for name in ("id", *values)}, clean)
+        names = ("id", *values, *["text"] * kind.splits_texts)
+        return OwnObjects({name: name for name in names}, clean)
     wanted = kind.wanted(labelled=False)
     names = tuple("text" if kind.splits_texts and name == "tokens" else name for name in values)
     for name in names:

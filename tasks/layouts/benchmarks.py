@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.layouts.lines import ObjectLines, UnreadableError, json_objects, read_json, read_text
+from tasks.layouts.lines import ObjectLines, json_objects, made_or_bad, read_json, read_text
 from tasks.layouts.rows import (
     FORM_ERRORS,
     AnyRow,
@@ -287,10 +287,9 @@ class TextFolders:
                     yield self._row(path, name, prefix)
 
     def _row(self, path: Path, label: str, prefix: str) -> AnyRow:
-        try:
-            text = read_text(path)
-        except UnreadableError as error:
-            return error.row
+        text = made_or_bad(read_text, path)
+        if isinstance(text, BadRow):
+            return text
         gold = {"id": f"{prefix}{label}/{path.stem}", "label": label} if label else {"id": f"{prefix}{path.stem}"}
         return Row(Place(path), cleaned({**gold, "text_a": text}, self.clean))
 
@@ -318,8 +317,8 @@ def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
         record = read_json(path)
         # Raises TypeError for values other than lists: texts, too, could be read one by one.
         questions = list(zip(*(list.__iter__(record[key]) for key in keys), strict=True))
-    except UnreadableError as error:
-        yield error.row
+    except BadRow as error:
+        yield error
         return
     except (KeyError, *FORM_ERRORS):
         yield BadRow(Place(path), f"expected an object with the lists {', '.join(keys)}, equally long")

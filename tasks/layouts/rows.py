@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from reader.errors import InputError
+
 
 class Place(NamedTuple):
     """Where a row is, for errors: a file, a line counted from 1 if the file has lines, and a part of the file."""
@@ -81,11 +83,16 @@ class Row:
     values: Mapping[str, Any]
 
 
-class BadRow(NamedTuple):
-    """A row that is not as the layout or the task requires. The reason is a clause that continues `file:line: `."""
+class BadRow(InputError):
+    """A row that is not as the layout or the task requires; layouts that go on with the next row yield it.
 
-    place: Place
-    reason: str
+    Attributes:
+        place: of the row; reason: a clause that continues `file:line: `.
+    """
+
+    def __init__(self, place: Place, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.place, self.reason = place, reason
 
 
 class OmittedRow(NamedTuple):
