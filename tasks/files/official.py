@@ -130,7 +130,7 @@ class Report:
     Attributes:
         files: what was read.
         omitted: rows that the task leaves out on purpose, as the official baselines do.
-        bad: places of rows that were skipped (`on_bad_row="skip"`), and what is wrong with them.
+        bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
         notes: description -> number, of what was unusual in rows that nevertheless became examples.
     """
 
@@ -139,8 +139,8 @@ class Report:
     files: tuple[Path, ...]
     rows: int
     examples: int
-    omitted: tuple[OmittedRow, ...]
-    bad: tuple[tuple[Place, str], ...]
+    omitted: tuple[BadRow, ...]
+    bad: tuple[BadRow, ...]
     notes: Mapping[str, int]
 
     def lines(self, limit: int | None = None) -> list[str]:
@@ -153,7 +153,7 @@ class Report:
         lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
         if self.bad:
             lines.append(f"  bad rows skipped {len(self.bad)}:")
-            lines += [f"    {place}: {reason}" for place, reason in self.bad[:limit]]
+            lines += [f"    {row}" for row in self.bad[:limit]]
             hidden = len(self.bad) - len(self.bad[:limit])
             lines += [f"    and {hidden} more"] if hidden else []
         return lines
@@ -197,36 +197,35 @@ def read_rows(
         on_bad_row: None is "error" without advice on options.
     """
     task, examples = reading.task, list[Example]()
-    omitted: list[OmittedRow] = []
-    bad: list[tuple[Place, str]] = []
+    omitted, bad = list[BadRow](), list[BadRow]()
     notes = Counter[str]()
     first_places: dict[str, Place] = {}
     count, read_example = 0, KINDS[task.kind].read_example
     with progress(f"reading {files[0]}", unit=" rows") as bar:
         for row in rows:
             reading.notes.clear()
-            made_row: Example | BadRow | OmittedRow
+            made_row: Example | BadRow
             made_row = made(row.place, read_example, row, str(count), reading) if isinstance(row, Row) else row
             count += 1
             bar.update(1)
             # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
-            if not reading.training and not isinstance(made_row, (BadRow, OmittedRow)):
+            if not reading.training and not isinstance(made_row, BadRow):
                 earlier = first_places.setdefault(made_row.id, made_row.place)
                 if earlier is not made_row.place:
-                    made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
+                    made_row = BadRow(f"the id {made_row.id!r} is not unique; it is also at {earlier}", made_row.place)
             if isinstance(made_row, OmittedRow):
                 omitted.append(made_row)
             elif not isinstance(made_row, BadRow):
                 examples.append(made_row)
                 notes.update(reading.notes)
             elif on_bad_row == "skip":
-                bad.append((made_row.place, made_row.reason))
+                bad.append(made_row)
             else:
                 advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
                 raise InputError(f"{made_row}{advice}")
     report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(notes))
     if not examples:
-        first = f"; the first one is at {bad[0][0]}: {bad[0][1]}" if bad else ""
+        first = f"; the first one is at {bad[0]}" if bad else ""
         raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")
     return Examples(examples, report)
 

@@ -17,7 +17,7 @@ from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Chid, CluewscMarked
 from tasks.layouts.lines import JsonLines, ObjectLines
-from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
+from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Layout, Place, Wanted, rows_of, single_columns
 from tasks.layouts.tables import Delimited, Tsv
 
 Form: TypeAlias = Literal["task", "lines", "json"]
@@ -36,11 +36,11 @@ class OwnObjects(JsonLines):
         """Return the values under the keys."""
         for role in wanted.roles.values():
             if record.get(role.name) is not None and role.name not in self.columns and not role.is_gold:
-                raise RowError(f"the rows of this task have no {role.name}; remove it")
+                raise BadRow(f"the rows of this task have no {role.name}; remove it")
         if "text" not in self.columns:
             return super().values(record, wanted)
         if ("tokens" in record) == ("text" in record):
-            raise RowError("expected either the key 'tokens' or the key 'text' in the object")
+            raise BadRow("expected either the key 'tokens' or the key 'text' in the object")
         return {key: record[key] for key in self.columns if key in record}
 
 

@@ -31,7 +31,7 @@ from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.lines import JsonLines, read_json
-from tasks.layouts.rows import Layout, OmittedError, Place, Role, Row, RowError, Wanted
+from tasks.layouts.rows import BadRow, Layout, Place, Role, Row, Wanted
 from tasks.layouts.tables import Conll, Tsv
 
 NA_PROB = "na_prob.json"
@@ -92,7 +92,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     by_id = {example.id: example for example in examples}
     for number, row in enumerate(form_of(kind.task).layout.rows([path], ANSWERS)):
         if not isinstance(row, Row):
-            raise InputError(f"{row.place}: {row.reason}")
+            raise row
         if "tokens" in row.values:
             example = examples[number] if number < len(examples) else None
             key, value = example.id if example else str(number), row.values["tags"]
@@ -108,7 +108,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
             continue
         try:
             answers[key] = kind.answer_of(tags.read(value) if "tokens" in row.values else value, example)
-        except (RowError, OmittedError, ValueError) as error:
+        except (BadRow, ValueError) as error:
             raise InputError(f"{row.place}: {error}") from error
     if not kind.is_scored_by_id and len(unknown) > omitted:
         place, key = unknown[0]

@@ -141,7 +141,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @staticmethod
     @abstractmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> ExampleT:
-        """Return the example of a row; raises RowError, or OmittedError if the task leaves out the row on purpose."""
+        """Return the example of a row; raises BadRow, which is OmittedRow if the task leaves out the row on purpose."""
 
     @staticmethod
     def labels_of(example: ExampleT) -> Iterable[str]:
@@ -218,7 +218,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         Args:
             value: what a file has: a text, a JSON value, or the tuple of the tags of all tokens (see TagReader).
 
-        Raises RowError or OmittedError for a value that is no answer.
+        Raises BadRow for a value that is no answer.
         """
 
     @abstractmethod

@@ -27,7 +27,7 @@ from tasks.kinds.features import Features, InputsBuilder, tokenize
 from tasks.kinds.sentences import truncated_pair
 from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
-from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError
+from tasks.layouts.rows import ID, BadRow, CharSpan, Place, Role, Row
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer
@@ -105,11 +105,11 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> MultipleChoiceExample:
-        """Return an example of a multiple choice; raises RowError."""
+        """Return an example of a multiple choice; raises BadRow."""
         values = row.values
         options = texts_of(values.get("options"), "options", may_be_empty=not reading.own)
         if not 2 <= len(options) <= MAX_OPTIONS:
-            raise RowError(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
+            raise BadRow(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
         if len({*options}) < len(options):
             reading.notes["questions with equal options"] += 1
         if not all(map(has_words, options)):
@@ -201,7 +201,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         is_letter = isinstance(value, str) and len(value) == 1
         index = string.ascii_uppercase.find(value) if is_letter else value
         if type(index) is not int or not 0 <= index < len(example.options):
-            raise RowError(f"the answer {quoted(value)} is none of the {len(example.options)} options")
+            raise BadRow(f"the answer {quoted(value)} is none of the {len(example.options)} options")
         return index
 
     @staticmethod

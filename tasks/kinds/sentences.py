@@ -60,7 +60,7 @@ def truncated_pair(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> SentenceExample:
-    """Return an example of one or two texts; raises RowError.
+    """Return an example of one or two texts; raises BadRow.
 
     Empty texts are accepted in a benchmark's file without labels, because every row needs a prediction.
     """
@@ -151,7 +151,7 @@ class Classification(SentenceKind):
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        """Return the example of a row; raises RowError or OmittedError."""
+        """Return the example of a row; raises BadRow."""
         # The label first: a row without a gold label is left out, whatever its texts are.
         label = label_of(row.values.get("label"), reading.task) if reading.labelled else None
         return read_sentences(row, default_id, reading, label)
@@ -212,7 +212,7 @@ class MultiLabel(SentenceKind):
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        """Return the example of a row; raises RowError."""
+        """Return the example of a row; raises BadRow."""
         labels = _labels(_named(row.values.get("labels"), reading.task), reading) if reading.labelled else None
         return read_sentences(row, default_id, reading, labels)
 
@@ -286,7 +286,7 @@ class Regression(SentenceKind):
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        """Return the example of a row; raises RowError."""
+        """Return the example of a row; raises BadRow."""
         score = score_of(row.values.get("score"), reading.task.score_range) if reading.labelled else None
         return read_sentences(row, default_id, reading, score)
 

@@ -24,7 +24,7 @@ from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize, windows_of
 from tasks.layouts.benchmarks import Cluener, entities_in
-from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
+from tasks.layouts.rows import ID, BadRow, CharSpan, Place, Role, Row, locate
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.entities import Entity, entities_of, tag_set, tags_of, to_iob2
 
@@ -77,7 +77,7 @@ class TaggingExample:
 
 
 def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
-    """Return an example of tagging; raises RowError. Words are joined by spaces unless the language is Chinese."""
+    """Return an example of tagging; raises BadRow. Words are joined by spaces unless the language is Chinese."""
     separator = "" if reading.task.language == "zh" else " "
     given = text_of(row.values["text"], "text") if "text" in row.values else None
     if given is None:
@@ -114,7 +114,7 @@ def _tokens(value: Any) -> tuple[str, ...]:
     """Return tokens; a token may be a space, because characters are tokens in Chinese, but it may not be empty."""
     tokens = texts_of(value, "tokens", may_be_empty=True)
     if "" in tokens:
-        raise RowError(f"tokens[{tokens.index('')}] is empty")
+        raise BadRow(f"tokens[{tokens.index('')}] is empty")
     text_of("".join(tokens), "the text")
     return tokens
 
@@ -124,11 +124,11 @@ def _tags(value: Any, num_tokens: int, reading: Reading) -> tuple[str, ...]:
     are_numbers = isinstance(value, list) and all(type(tag) is int for tag in value)
     tags = texts_of(list(map(str, value)) if are_numbers else value, "tags")
     if len(tags) != num_tokens:
-        raise RowError(f"{num_tokens} tokens but {len(tags)} tags")
+        raise BadRow(f"{num_tokens} tokens but {len(tags)} tags")
     try:
         return reading.tags.read(tags)
     except ValueError as error:
-        raise RowError(str(error)) from error
+        raise BadRow(str(error)) from error
 
 
 def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
@@ -137,7 +137,7 @@ def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
     for entity_type, start, end, surface in value:
         found = locate(text_of(surface, "the text of an entity"), text, start)
         if found is None:
-            raise RowError(f"the entity {quoted(surface)} is not in the text")
+            raise BadRow(f"the entity {quoted(surface)} is not in the text")
         if (found, found + len(surface)) != (start, end):
             notes["entities at another position than given"] += 1
         entities.append(Entity(entity_type, found, found + len(surface)))
@@ -233,7 +233,7 @@ class Tagging(Kind[TaggingExample, Features]):
         """Return tags, or entities in CLUENER's layout if the metric takes spans."""
         if not isinstance(value, tuple):
             if METRICS[self.task.metric].kind == "tag_sequences":
-                raise RowError(f"has entities, but the metric {self.task.metric} takes tags")
+                raise BadRow(f"has entities, but the metric {self.task.metric} takes tags")
             entities_in(value)
             return value
         return self._answer(example, value, entities_of(value))

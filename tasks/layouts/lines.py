@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from tasks.layouts.rows import (
     BadRow,
     Cleaner,
     Columns,
-    MadeT,
     Place,
-    RowError,
     Wanted,
     cleaned,
+    made,
     rows_of,
     single_columns,
 )
@@ -41,7 +40,7 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
         for number, raw in enumerate(file, 1):
             place = Place(path, number)
             if number == 1 and (reason := utf16_reason(raw)):
-                raise BadRow(Place(path), reason)
+                raise BadRow(reason, Place(path))
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             content = content.removesuffix(b"\n").removesuffix(b"\r")
             if not content:
@@ -49,7 +48,7 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
                 continue
             yield from ((earlier, "") for earlier in blank)
             blank.clear()
-            yield place, made_or_bad(decoded, content, place)
+            yield place, made(place, decoded, content, place)
 
 
 def decoded(content: bytes, place: Place) -> str:
@@ -58,15 +57,7 @@ def decoded(content: bytes, place: Place) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = (place.line or 1) + content[: error.start].count(b"\n")
-        raise BadRow(place._replace(line=line), f"not UTF-8 ({error.reason}); convert the file to UTF-8") from error
-
-
-def made_or_bad(make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow:
-    """Return make(*arguments), or the BadRow that it raises, for layouts that go on with the next row."""
-    try:
-        return make(*arguments)
-    except BadRow as error:
-        return error
+        raise BadRow(f"not UTF-8 ({error.reason}); convert the file to UTF-8", place._replace(line=line)) from error
 
 
 def read_text(path: Path) -> str:
@@ -77,7 +68,7 @@ def read_text(path: Path) -> str:
     with convert_read_errors(path):
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     if reason := utf16_reason(content):
-        raise BadRow(Place(path), reason)
+        raise BadRow(reason, Place(path))
     return decoded(content, Place(path))
 
 
@@ -87,9 +78,9 @@ def parse_json(text: str, place: Place) -> Any:
         return json_value(text)
     except json.JSONDecodeError as error:
         line = (place.line or 1) + error.lineno - 1
-        raise BadRow(Place(place.file, line), f"not JSON: {error.msg} at column {error.colno}") from error
+        raise BadRow(f"not JSON: {error.msg} at column {error.colno}", Place(place.file, line)) from error
     except ValueError as error:  # a number of too many digits; too deep a nesting
-        raise BadRow(place, f"not JSON: {error}") from error
+        raise BadRow(f"not JSON: {error}", place) from error
 
 
 def read_json(path: Path) -> Any:
@@ -100,9 +91,9 @@ def read_json(path: Path) -> Any:
 def json_objects(path: Path) -> Iterator[tuple[Place, dict[str, Any] | BadRow]]:
     """Yield the JSON object of each line of a file, or a bad row if the line holds none."""
     for place, line in read_lines(path):
-        value = line if isinstance(line, BadRow) else made_or_bad(parse_json, line, place)
+        value = line if isinstance(line, BadRow) else made(place, parse_json, line, place)
         is_row = isinstance(value, dict | BadRow)
-        yield place, value if is_row else BadRow(place, f"expected a JSON object {{...}}, found {str(line)[:40]!r}")
+        yield place, value if is_row else BadRow(f"expected a JSON object {{...}}, found {str(line)[:40]!r}", place)
 
 
 MISSING = object()
@@ -118,7 +109,7 @@ class ObjectLines(ABC):
 
     @abstractmethod
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
-        """Return the values of an object by name; raises RowError or OmittedError."""
+        """Return the values of an object by name; raises BadRow."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +139,7 @@ class JsonLines(ObjectLines):
                 is_whole = len(found) == 1 and (role.is_list or role.is_gold)
                 values[name] = found[0] if is_whole else found if role.is_list else _joined(found)
             elif not role.may_lack:
-                raise RowError(f"no key {missing!r} in the object{similar(missing, list(record))}")
+                raise BadRow(f"no key {missing!r} in the object{similar(missing, list(record))}")
         return cleaned(values, self.clean)
 
 

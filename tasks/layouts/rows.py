@@ -67,14 +67,6 @@ class Wanted:
         return self.roles.get(name) or Role(name)
 
 
-class RowError(Exception):
-    """The row cannot become an example; the message says why."""
-
-
-class OmittedError(Exception):
-    """The task leaves out this row on purpose; the message says why."""
-
-
 @dataclass(frozen=True)
 class Row:
     """Values that should make one example, and their place."""
@@ -84,25 +76,25 @@ class Row:
 
 
 class BadRow(InputError):
-    """A row that is not as the layout or the task requires; layouts that go on with the next row yield it.
+    """The row is not as the layout or the task requires. Layouts that go on with the next row yield it.
 
     Attributes:
-        place: of the row; reason: a clause that continues `file:line: `.
+        reason: a clause that continues `file:line: `; place: of the row, None until `made` has set it.
     """
 
-    def __init__(self, place: Place, reason: str) -> None:
-        super().__init__(f"{place}: {reason}")
-        self.place, self.reason = place, reason
+    def __init__(self, reason: str, place: Place | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.place = reason, place
+
+    def __str__(self) -> str:
+        return f"{self.place}: {super().__str__()}" if self.place else super().__str__()
 
 
-class OmittedRow(NamedTuple):
+class OmittedRow(BadRow):
     """A row of valid form that the task leaves out on purpose, as the official baselines do."""
 
-    place: Place
-    reason: str
 
-
-AnyRow: TypeAlias = Row | BadRow | OmittedRow
+AnyRow: TypeAlias = Row | BadRow
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 
@@ -111,28 +103,27 @@ MadeT = TypeVar("MadeT")
 FORM_ERRORS = (AttributeError, IndexError, OverflowError, TypeError, ValueError)
 
 
-def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow | OmittedRow:
-    """Return make(*arguments), or a BadRow or OmittedRow at `place` if it raises RowError or OmittedError."""
+def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow:
+    """Return make(*arguments), or the BadRow that it raises; its place is `place` unless it names another one."""
     try:
         return make(*arguments)
-    except RowError as error:
-        return BadRow(place, str(error))
-    except OmittedError as error:
-        return OmittedRow(place, str(error))
+    except BadRow as error:
+        error.place = error.place or place
+        return error
 
 
 def row_of(place: Place, values: Callable[..., Mapping[str, Any]], *arguments: Any) -> AnyRow:
-    """Return the row at a place. `values` returns its values, or raises RowError or OmittedError.
+    """Return the row at a place. `values` returns its values, or raises BadRow.
 
     A key or a form that `values` expects, and that is not there, makes a bad row.
     """
     try:
         found = made(place, values, *arguments)
     except KeyError as error:
-        return BadRow(place, f"no {error}")
+        return BadRow(f"no {error}", place)
     except FORM_ERRORS as error:
-        return BadRow(place, f"not in the form of this layout: {error}")
-    return found if isinstance(found, (BadRow, OmittedRow)) else Row(place, found)
+        return BadRow(f"not in the form of this layout: {error}", place)
+    return found if isinstance(found, BadRow) else Row(place, found)
 
 
 def rows_of(

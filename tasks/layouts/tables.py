@@ -20,11 +20,10 @@ from tasks.layouts.rows import (
     BadRow,
     Cleaner,
     Columns,
-    OmittedError,
+    OmittedRow,
     Place,
     Role,
     Row,
-    RowError,
     Wanted,
     cleaned,
     rows_of,
@@ -81,9 +80,9 @@ class Delimited(ABC):
         first = next(records, None)
         if first is None:
             raise InputError(f"{path}: is empty")
-        place, fields = first
+        fields = first[1]
         if isinstance(fields, BadRow) and self.header != "no":
-            raise InputError(f"{place}: {fields.reason}")
+            raise fields
         has_header = not isinstance(fields, BadRow) and self._is_header(fields, wanted)
         header: Sequence[str] | None = fields if has_header else self.names  # type: ignore[assignment]
         positions = column_positions(self.columns, header, path, wanted)
@@ -93,16 +92,16 @@ class Delimited(ABC):
         def values(fields: list[str]) -> Mapping[str, Any]:
             if header is not None and len(fields) > len(header):
                 hint = f"is there a {self.separator} inside a text?"
-                raise RowError(f"{len(fields)} fields instead of {len(header)}; {hint}")
+                raise BadRow(f"{len(fields)} fields instead of {len(header)}; {hint}")
             is_blank = not "".join(fields).strip()
             if len(fields) < needed or is_blank:
                 if self.omit_short_rows:
-                    raise OmittedError("too few fields")
+                    raise OmittedRow("too few fields")
                 too_few = f"too few fields: {len(fields)} instead of at least {needed}"
-                raise RowError("a blank line" if is_blank else too_few)
+                raise BadRow("a blank line" if is_blank else too_few)
             for position, (column, value) in conditions.items():
                 if fields[position] != value:
-                    raise OmittedError(f"column {column} is not {value}")
+                    raise OmittedRow(f"column {column} is not {value}")
             found = {
                 role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
                 for role, of_role in positions.items()
@@ -157,7 +156,7 @@ class Csv(Delimited):
                 if records.line_num != place.line:
                     unknown = "it extends over several lines, so the file is not read: is a quotation mark not closed?"
                     raise InputError(f"{place}: {reason}; {unknown}") from error
-                yield place, BadRow(place, reason)
+                yield place, BadRow(reason, place)
                 continue
             if record is None:
                 return
@@ -246,12 +245,12 @@ class Conll:
         tokens: list[list[str]] = []
         for place, line in sentence:
             if isinstance(line, BadRow):
-                return BadRow(first, f"a sentence with a bad line {place.line}: {line.reason}")
+                return BadRow(f"a sentence with a bad line {place.line}: {line.reason}", first)
             # Not str.split(): a token may be an ideographic space.
             fields = re.split("[ \t]+", line.strip(" \t"))
             if len(fields) < needed:
                 reason = f"too few fields in {line[:40]!r}: {len(fields)} instead of at least {needed}"
-                return BadRow(first, f"a sentence with a bad line {place.line}: {reason}")
+                return BadRow(f"a sentence with a bad line {place.line}: {reason}", first)
             tokens.append([fields[column - (column > 0)] for column in columns])
         return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
 

@@ -157,7 +157,7 @@ class Finetuning(TaskData):
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
         self.write_description()
-        skipped = [f"{split.name}\t{place}\t{reason}\n" for split in self.splits for place, reason in split.report.bad]
+        skipped = [f"{split.name}\t{row.place}\t{row.reason}\n" for split in self.splits for row in split.report.bad]
         if skipped:
             write_atomically(self.output / SKIPPED, "".join(skipped))
         return lock

@@ -14,6 +14,7 @@ import pytest
 from tasks.files.official import Report
 from tasks.kinds.base import Example
 from tasks.kinds.sentences import Classification, SentenceExample
+from tasks.layouts.rows import BadRow
 from tasks.registry import find_task
 from tasks.training.data import SplitData, evaluated_splits, spread_evenly
 from tests.support.tiny_task import finetune
@@ -31,7 +32,7 @@ def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
     features = MagicMock(counts={"cut": 2})
     features.__len__.return_value = features.inputs.__len__.return_value = 2
     features.inputs.lengths = np.full(2, 4)
-    report = Report("task", "dev", (), 2, 2, (), ((PLACE, "no label"),), {"rows with an empty text": 3})
+    report = Report("task", "dev", (), 2, 2, (), (BadRow("no label", PLACE),), {"rows with an empty text": 3})
     first, *more = SplitData("dev", labelled(*"01"), features, report).describe()
     assert first.startswith("dev      2 rows: 2 examples, 1 bad row skipped; 2 samples, 2 inputs with 4 tokens")
     assert first.endswith("cut: 2")
