@@ -134,11 +134,15 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
         copy_from_first_rank(trainer.executor, names, world)
     began = time.monotonic()
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
-    confusion = {}
+    # The best answer that does not read the texts, if the kind has one.
+    constant, of_constant, confusion = run.kind.constant_answer(run.train.examples), {}, {}
     for split, predictions in predictor.predict(trainer.executor, run.evaluated, world):
         null_threshold = predictions.null_threshold
         scores[split.name] = run.kind.evaluate(predictions)
         confusion[split.name] = run.kind.confusion(predictions)
+        if constant is not None:
+            answers, details = [constant] * len(split.examples), [dict[str, Any]()] * len(split.examples)
+            of_constant[split.name] = run.kind.evaluate(run.kind.predictions(split.examples, answers, details))
         if world.is_first:
             path = write_predictions(run.output, split.name, predictions)
             headlines = headline(scores[split.name], run.metric, metric.main)
@@ -149,7 +153,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
         "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
         "score": scores[run.dev[0].name][run.metric] if run.dev else None,
         "scores": scores,
-        **constant_scores(run),
+        **({"constant": {"answer": constant, "scores": of_constant}} if of_constant else {}),
         **({"confusion": confusion} if any(confusion.values()) else {}),
         **({} if null_threshold is None else {"null_threshold": null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
@@ -169,21 +173,6 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
         MADE_FROM: run.made_from,
         "settings": asdict(run.config),
     }
-
-
-def constant_scores(run: Finetuning) -> dict[str, Any]:
-    """Return the entry `constant` of a result: the best answer that does not read the texts, and its scores.
-
-    A task without such an answer has no entry.
-    """
-    kind, scores = run.kind, {}
-    answer = kind.constant_answer(run.train.examples)
-    if answer is None:
-        return {}
-    for split in run.evaluated:
-        answers = [answer] * len(split.examples)
-        scores[split.name] = kind.evaluate(kind.predictions(split.examples, answers, [{} for _ in answers]))
-    return {"constant": {"answer": answer, "scores": scores}}
 
 
 # As `paddle.distributed.launch tasks/finetune.py` starts it.

@@ -15,26 +15,18 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from ernie_gram.config.checks import require
-from reader.errors import InputError, counted, similar
+from reader.errors import InputError, counted
 from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.checked_values import Reading
-from tasks.kinds.task import TRAIN, Split, Task
+from tasks.kinds.task import TRAIN, Task
 from tasks.layouts.rows import AnyRow, BadRow, Layout, OmittedRow, Place, Row, made
 
 VARIABLE = "DATA"
 FILES = "folder with the official files of a task, or the benchmark's folder above it"
 MEANING = f"{FILES} (default: {VARIABLE})"
-
-
-def split_named(task: Task, name: str) -> Split:
-    """Return a split of a task; raises InputError, with the splits that it has, for an unknown name."""
-    if name not in task.splits:
-        known = ", ".join(task.splits)
-        raise InputError(f"the task {task.name} has no split {name!r}; it has: {known}{similar(name, task.splits)}")
-    return task.splits[name]
 
 
 def labelled_split(task: Task, name: str | None) -> str:
@@ -52,7 +44,7 @@ def find_files(task: Task, folder: Path, split: str) -> tuple[tuple[Path, ...], 
 
     Raises InputError that names the folders and the official names if no source of the split is complete.
     """
-    sources = split_named(task, split).sources
+    sources = task.splits[split].sources
     folders = [folder, *(folder / name for name in task.folders)]
     incomplete = []
     for source in sources:
@@ -179,7 +171,7 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """
     if split != TRAIN:
         task = with_labels(task, folder, on_bad_row)
-    reading = Reading(task, labelled=split_named(task, split).labelled, training=split == TRAIN)
+    reading = Reading(task, labelled=task.splits[split].labelled, training=split == TRAIN)
     files, layout = find_files(task, folder, split)
     rows = layout.rows(files, KINDS[task.kind].wanted(reading.labelled))
     return read_rows(rows, files, split, reading, on_bad_row)

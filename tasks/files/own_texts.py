@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -17,7 +16,7 @@ from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Chid, CluewscMarked
 from tasks.layouts.lines import JsonLines, ObjectLines
-from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Layout, Place, Wanted, rows_of, single_columns
+from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Layout, Place, Wanted, rows_of
 from tasks.layouts.tables import Delimited, Tsv
 
 Form: TypeAlias = Literal["task", "lines", "json"]
@@ -89,16 +88,9 @@ def task_layout(task: Task) -> Layout:
     if isinstance(layout, Delimited):
         # A short row of the user's is a bad row, which is named.
         layout = replace(layout, omit_short_rows=False)
-    if isinstance(layout, JsonLines) or (isinstance(layout, Delimited) and _has_names(layout)):
+    if isinstance(layout, JsonLines | Delimited):
         return replace(layout, columns={"id": "id", **layout.columns})
     return layout
-
-
-def _has_names(layout: Delimited) -> bool:
-    """Return whether the columns of a table may have names."""
-    columns = chain.from_iterable(map(single_columns, layout.columns.values()))
-    is_named = any(isinstance(column, str) for column in columns)
-    return layout.header == "yes" or layout.names is not None or (layout.header == "auto" and is_named)
 
 
 def plain_values(task: Task) -> list[str]:

@@ -17,7 +17,6 @@ Sources:
 from __future__ import annotations
 
 import json
-import math
 import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -191,20 +190,18 @@ def no_answer_probabilities(predictions: Predictions) -> str:
     `na_score` and the threshold (see Span.decode). The answers in the main file are "" for the same questions, and no
     probability exceeds 1, the default threshold of the official script; so its scores for the main file do not change.
     """
+    from scipy.special import expit  # imported late: it takes a second
+
     threshold = predictions.null_threshold
     assert threshold is not None
     details = zip(predictions.examples, predictions.details, strict=True)
-    values = {example.id: _logistic(detail["na_score"] - threshold) for example, detail in details}
+    values = {example.id: float(expit(detail["na_score"] - threshold)) for example, detail in details}
     return json_line(values)
 
 
 def json_line(value: Any) -> str:
     """Return a JSON value on one line, which ends with a line feed."""
     return f"{json.dumps(value, ensure_ascii=False)}\n"
-
-
-def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
 def _one_word(token: str) -> str:

@@ -168,13 +168,13 @@ def column_positions(
 ) -> dict[str, list[int]]:
     """Return the positions, counted from 0, of the columns of each value in rows of a table.
 
-    Columns of gold values are left out without labels. Values that a file may lack are left out if the header does not
-    have them. Raises InputError for a column that the header does not have.
+    Columns of gold values are left out without labels. Values that a file may lack are left out if there is no such
+    name in the header, or no header. Raises InputError for a column that the header does not have.
     """
     positions: dict[str, list[int]] = {}
     for role, column in columns.items():
         names, known = single_columns(column), wanted.role(role)
-        lacks = header is not None and any(isinstance(name, str) and name not in header for name in names)
+        lacks = any(isinstance(name, str) and name not in (header or ()) for name in names)
         if not (known.is_gold and not wanted.labelled) and not (known.may_lack and lacks):
             positions[role] = [_position(name, header, path) for name in names]
     return positions

@@ -105,7 +105,6 @@ def test_a_command_takes_a_name_or_a_file_and_questions_without_answer_need_thei
         ("[a.tsv, b.tsv]", "yes", "files.dev: .*True"),
         ("[a.tsv, b.tsv]", "[]", "files.dev: "),
         ("metric:", "labels: [yes, no]\nmetric:", "labels: .*True"),
-        ("metric:", 'labels: ["a\\tb", c]\nmetric:', "labels: .*tab"),
         ("metric:", "labels: [a, a]\nmetric:", "labels: .*twice"),
         ("metric:", "labels: a\nmetric:", "labels: "),
         ("metric:", "labels: []\nmetric:", "labels: there are none"),
