@@ -56,13 +56,13 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     """
     assert finetuned.model is not None
     head = finetuned.paddlenlp_head()
-    inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
+    inputs, has_pairs = finetuned.settings.input, "text_b" in plain_values(finetuned.task)
     is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
     options = {
         "head": head,
         "max_tokens": inputs.max_seq_len,
         "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
-        "further": {FILE_NAME: as_json(finetuned.description)},
+        "further": {FILE_NAME: as_json(finetuned)},
     }
     return write_model(without_layer(finetuned.model), folder, paddlenlp.NAME, accept_loss, **options)
 
@@ -78,11 +78,10 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
 
     model = finetuned.model
     assert model is not None
-    description = finetuned.description
-    if on_cpu():
-        description = replace(description, precision="float32")  # a portable program computes in float32
+    # A portable program computes in float32.
+    description = replace(finetuned, precision="float32") if on_cpu() else finetuned
     network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-    program = build_prediction(network, finetuned.description.precision, portable=True)
+    program = build_prediction(network, finetuned.precision, portable=True)
     if not model.config.use_sentence_embedding:
         # Paddle refuses feeds that no fetch depends on.
         program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))

@@ -103,9 +103,7 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
     if arguments.null_threshold is not None:
         task = finetuned.task
         require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
-        description = finetuned.description
-        settings = description.settings.with_null_threshold(arguments.null_threshold)
-        return replace(finetuned, description=replace(description, settings=settings))
+        return replace(finetuned, settings=finetuned.settings.with_null_threshold(arguments.null_threshold))
     return finetuned
 
 
@@ -133,7 +131,7 @@ def main() -> None:
     task = finetuned.task
     split = None if arguments.input else split_of(task, arguments.split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    precision = finetuned.description.precision
+    precision = finetuned.precision
     check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
     if split is None:
         rows = load_texts(task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)

@@ -24,6 +24,7 @@ from tasks.layouts.rows import (
     made,
     rows_of,
     single_columns,
+    value_of,
 )
 
 
@@ -136,16 +137,7 @@ class JsonLines(ObjectLines):
             found = [value_at(record, key, MISSING) for key in keys]
             missing = next((key for key, value in zip(keys, found, strict=True) if value is MISSING), None)
             if missing is None:
-                is_whole = len(found) == 1 and (role.is_list or role.is_gold)
-                values[name] = found[0] if is_whole else found if role.is_list else _joined(found)
+                values[name] = value_of(role, found)
             elif not role.may_lack:
                 raise BadRow(f"no key {missing!r} in the object{similar(missing, list(record))}")
         return cleaned(values, self.clean)
-
-
-def _joined(found: list[Any]) -> Any:
-    """Return a single value as it is, and several texts, or a list of texts, as one text."""
-    texts = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-    if len(texts) == 1 and texts is found:
-        return found[0]
-    return " ".join(text for text in texts if text) if all(isinstance(text, str) for text in texts) else texts

@@ -203,6 +203,22 @@ def single_columns(column: Column) -> tuple[str | int, ...]:
     return column if isinstance(column, tuple) else (column,)
 
 
+def value_of(role: Role, parts: Sequence[Any], list_separator: str | None = None) -> Any:
+    """Return the value of some fields of a table, or of some keys of an object: a list for a role that is a list.
+
+    A single field or key is given as it is also for a list, because only the kind of task knows whether one is enough;
+    but a list of texts, and several texts, are joined to one text for other roles. Empty texts at the end of a list are
+    left out, all but the first: a row may have fewer values than others.
+    """
+    first = parts[0]
+    if len(parts) == 1 and (role.is_list or role.is_gold or not isinstance(first, list)):
+        return first.split(list_separator) if role.is_list and list_separator is not None else first
+    if role.is_list:
+        return list(parts[: max((i for i, part in enumerate(parts, start=1) if part != ""), default=1)])
+    texts = first if len(parts) == 1 else parts
+    return " ".join(text for text in texts if text) if all(isinstance(text, str) for text in texts) else texts
+
+
 def cleaned(values: Mapping[str, Any], cleaner: Cleaner | None) -> dict[str, Any]:
     """Return values with texts that the named cleaner has changed; see CLEANERS."""
     if cleaner is None:

@@ -22,12 +22,12 @@ from tasks.layouts.rows import (
     Columns,
     OmittedRow,
     Place,
-    Role,
     Row,
     Wanted,
     cleaned,
     rows_of,
     single_columns,
+    value_of,
 )
 
 Record: TypeAlias = tuple[Place, list[str] | BadRow]
@@ -193,19 +193,6 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
     if list(header).count(column) > 1:
         raise InputError(f"{path}:1: the header has the column {column!r} more than once; give its number")
     return list(header).index(column)
-
-
-def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
-    """Return the value of some fields of a table: a list for a role that is a list, else a text.
-
-    A single field without separator is a text also for a list, because only the kind of task knows whether one is
-    enough. Empty fields at the end of a list are left out, all but the first: a row may have fewer values than others.
-    """
-    if len(parts) == 1:
-        return parts[0].split(list_separator) if role.is_list and list_separator is not None else parts[0]
-    if not role.is_list:
-        return " ".join(part for part in parts if part)
-    return list(parts[: max((i for i, part in enumerate(parts, start=1) if part), default=1)])
 
 
 @dataclass(frozen=True)

@@ -116,40 +116,33 @@ TASK_SCORES = "task_scores"
 
 
 @dataclass(frozen=True)
-class LoadedModel:
+class LoadedModel(TaskDescription):
     """A fine-tuned model.
 
     Attributes:
         source: the folder of the checkpoint or of the exported program.
-        description: its task, with labels, and the settings of its kind.
         tokenizer: the tokenizer of its training.
         model: its parameters, including those of the output layer; None for an exported program, which contains them.
         exported: the description of an exported program; None for other models.
     """
 
     source: Path
-    description: TaskDescription
     tokenizer: Tokenizer
     model: ModelRecord | None
     exported: Description | None = None
 
     @property
-    def task(self) -> Task:
-        """The task, with its labels."""
-        return self.description.task
-
-    @property
     def notes(self) -> list[str]:
         """What was changed, passed over or not found while reading, one line each, with the folder's name."""
         notes = [*self.model.notes] if self.model else []
-        if self.task.unanswerable and self.description.settings.span.null_threshold is None:
+        if self.task.unanswerable and self.settings.span.null_threshold is None:
             notes.append('has no threshold for "no answer", because its training has not ended: 0 is used')
         return [f"{self.source}: {note}" for note in notes]
 
     @property
     def kind(self) -> Kind[Any, Any]:
         """The kind of the task. Without a threshold for "no answer", it takes 0."""
-        settings = self.description.settings
+        settings = self.settings
         if settings.span.null_threshold is None:
             settings = settings.with_null_threshold(0.0)
         return kind_of(self.task, settings)
@@ -165,7 +158,7 @@ class LoadedModel:
         Raises InputError, which names `key`, for another value than these.
         """
         require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
-        return replace(self, description=replace(self.description, precision=precision))
+        return replace(self, precision=precision)
 
     def paddlenlp_head(self) -> TaskHead:
         """Return the output layer as PaddleNLP's class stores it; raises InputError if that class cannot store it.
@@ -210,4 +203,4 @@ def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         vocabulary = model.vocabulary
     tokenizer, source = Tokenizer(vocabulary, description.segmenter), model.source if model else run
-    return LoadedModel(source, description, tokenizer, model, exported)
+    return LoadedModel(**vars(description), source=source, tokenizer=tokenizer, model=model, exported=exported)

@@ -196,7 +196,7 @@ class Scorer:
         """
         self._kind, self._world = finetuned.kind, world
         self._executor = paddle.static.Executor(world.place)
-        build, precision = partial(build_scores, finetuned.kind), finetuned.description.precision
+        build, precision = partial(build_scores, finetuned.kind), finetuned.precision
         if finetuned.exported is not None:
             forward = exported_forward(finetuned.source, finetuned.exported, world.place, precision, build)
         else:
