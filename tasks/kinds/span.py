@@ -166,9 +166,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         from scipy.special import softmax
 
         bounds = np.searchsorted(features.example_of, np.arange(len(examples) + 1))
-        texts: list[str] = []
-        details: list[dict[str, object]] = []
-        na_scores: list[float] = []
+        texts, details = list[str](), list[dict[str, Any]]()
         settings = self.settings.span
         for index, example in enumerate(examples):
             samples = range(bounds[index], bounds[index + 1])
@@ -184,51 +182,23 @@ class Span(Kind[SpanExample, SpanFeatures]):
             # A context without tokens has no candidates.
             probabilities = softmax(np.array([each.score for each in candidates])) if candidates else np.zeros(0)
             texts.append(candidates[0].text if candidates else "")
-            best = candidates[0].score if candidates else NO_ANSWER_SCORE
-            na_scores.append(min(float(scores[features.unit_offsets[sample]].sum()) for sample in samples) - best)
-            details.append(
-                {
-                    "n_best": [
-                        {"text": each.text, "start": each.start, "score": each.score, "probability": float(probability)}
-                        for each, probability in zip(candidates, probabilities, strict=True)
-                    ]
-                }
-            )
+            scored = zip(candidates, probabilities, strict=True)
+            details.append({"n_best": [{**each._asdict(), "probability": float(share)} for each, share in scored]})
+            if self.task.unanswerable:
+                best = candidates[0].score if candidates else NO_ANSWER_SCORE
+                no_answer = min(float(scores[features.unit_offsets[sample]].sum()) for sample in samples)
+                details[-1]["na_score"] = no_answer - best
         if not self.task.unanswerable:
             return self.predictions(examples, texts, details)
-        return self._with_unanswerable(texts, details, na_scores, examples)
-
-    def _with_unanswerable(
-        self,
-        texts: list[str],
-        details: list[dict[str, object]],
-        na_scores: list[float],
-        examples: Sequence[SpanExample],
-    ) -> Predictions:
-        threshold = self.settings.span.null_threshold
+        na_scores = [detail["na_score"] for detail in details]
+        for_metric, na_prob = self.keyed(texts, examples), self.keyed(na_scores, examples)
+        threshold = settings.null_threshold
         if threshold is None:
-            is_labelled = all(example.answers is not None for example in examples)
-            threshold = self._best_threshold(texts, na_scores, examples) if is_labelled else 0.0
-        for detail, na_score in zip(details, na_scores, strict=True):
-            detail["na_score"] = na_score
+            threshold = best_threshold(self.gold(examples), for_metric, na_prob)
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
         # The metric of all such tasks, squad_v2, applies the threshold itself, and also finds the best one.
-        options = {"na_prob": self.keyed(na_scores, examples), "threshold": threshold}
-        return Predictions(
-            self.task, examples, answers, details, self.keyed(texts, examples), options, null_threshold=threshold
-        )
-
-    def _best_threshold(self, texts: list[str], na_scores: list[float], examples: Sequence[SpanExample]) -> float:
-        """Return the threshold with the best F1: the official one, or one below all scores if that is better.
-
-        The official script gives 0 where "no answer" to every question is best.
-        """
-        gold, predictions, na_prob = self.gold(examples), self.keyed(texts, examples), self.keyed(na_scores, examples)
-        official = squad_v2(gold, predictions, na_prob)["best_f1_thresh"]
-        return max(
-            (official, min(na_scores) - 1.0),
-            key=lambda threshold: squad_v2(gold, predictions, na_prob, threshold)["f1"],
-        )
+        options = {"na_prob": na_prob, "threshold": threshold}
+        return Predictions(self.task, examples, answers, details, for_metric, options, null_threshold=threshold)
 
     @staticmethod
     def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,3 +221,14 @@ class Span(Kind[SpanExample, SpanFeatures]):
     def gold_value(self, example: SpanExample) -> list[str]:
         """Return the texts of all gold answers."""
         return [answer.text for answer in example.answers or ()]
+
+
+def best_threshold(
+    gold: Mapping[str, Sequence[str]], predictions: Mapping[str, str], na_prob: Mapping[str, float]
+) -> float:
+    """Return the threshold with the best F1: the official one, or one below all scores if that is better.
+
+    The official script gives 0 where "no answer" to every question is best.
+    """
+    thresholds = squad_v2(gold, predictions, na_prob)["best_f1_thresh"], min(na_prob.values()) - 1.0
+    return max(thresholds, key=lambda threshold: squad_v2(gold, predictions, na_prob, threshold)["f1"])

@@ -114,12 +114,7 @@ def task_of(tree: dict[str, Any], default_name: str, further: Collection[str] = 
         raise InputError("metric: is missing")
     name = _value(tree.get("name", default_name), str, "name")
     fields = {"name": name, "title": name, "metric": _value(tree["metric"], str, "metric"), **fields}
-    unlabelled = _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled")
-    if SOURCES in further:
-        found = {split: tuple(map(_source, sources)) for split, sources in tree[SOURCES].items()}
-        splits = {split: Split(sources, labelled=split not in unlabelled) for split, sources in found.items()}
-    else:
-        splits = _splits(tree.get("files"), unlabelled)
+    splits = _splits(tree, is_registry=SOURCES in further)
     return checked(Task(kind=kind.name, language=language, layout=layout, splits=splits, **fields))
 
 
@@ -148,18 +143,22 @@ def _check_roles(kind: type[Kind[Any, Any]], columns: Columns) -> None:
             raise InputError(f"columns: {role} is missing; give its column by name, or by number counted from 1")
 
 
-def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
-    """Return the splits; the value of each is the name of a file, or a list of files that are read together."""
-    files: dict[str, str | tuple[str, ...]] = _value(value, Mapping[str, str | tuple[str, ...]], "files")
+def _splits(tree: dict[str, Any], is_registry: bool) -> dict[str, Split]:
+    """Return the splits; each has sources, of which `files` of a custom task gives one: a file, or a list of files."""
+    unlabelled = _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled")
+    sources: dict[str, Any] = tree[SOURCES] if is_registry else {}
+    if not is_registry:
+        files = _value(tree.get("files"), Mapping[str, str | tuple[str, ...]], "files")
+        sources = {split: [names] for split, names in files.items()}
     for name in unlabelled:
-        if name not in files:
-            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, files)}")
+        if name not in sources:
+            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, sources)}")
     splits = {}
-    for name, names in files.items():
-        if not names:
-            raise InputError(f"files.{name}: there is no file")
-        source = Source((names,) if isinstance(names, str) else names)
-        splits[name] = Split((source,), labelled=name not in unlabelled, needed=name not in unlabelled)
+    for split, alternatives in sources.items():
+        if not all(alternatives):
+            raise InputError(f"files.{split}: there is no file")
+        labelled = split not in unlabelled
+        splits[split] = Split(tuple(map(_source, alternatives)), labelled, needed=labelled and not is_registry)
     return splits
 
 
