@@ -25,7 +25,6 @@ from reader.system.arrays import Float32s
 from reader.system.processes import lines_of_module
 from reader.tokenization.given_texts import is_table, listed
 from tasks.files.own_texts import examples_of, plain_values, table_rows
-from tasks.kinds.base import Example
 from tasks.kinds.features import Features
 from tasks.kinds.task import Task
 from tasks.layouts.lines import parse_json
@@ -145,16 +144,13 @@ class FineTuned:
         rows = listed(rows, ROWS)
         if not rows:
             return []
-        examples = self._examples(rows)
+        names, places = plain_values(self.task), [Place(Path(f"{ROWS}[{i}]")) for i in range(len(rows))]
+        pairs = zip(rows, places, strict=True)
+        # They are read as the objects of a file of JSON lines.
+        examples = examples_of(self.task, [(place, _record(row, names, place)) for row, place in pairs])
         features = self._model.encode(examples)
         predictions = self._model.kind.decode(self._scores(features, batch_size), features, examples)
         return self._model.kind.records(predictions)
-
-    def _examples(self, rows: Sequence[Row]) -> list[Example]:
-        """Return rows as examples, read as the objects of a file of JSON lines."""
-        names, places = plain_values(self.task), [Place(Path(f"{ROWS}[{i}]")) for i in range(len(rows))]
-        pairs = zip(rows, places, strict=True)
-        return examples_of(self.task, [(place, _record(row, names, place)) for row, place in pairs])
 
     def _scores(self, features: Features, batch_size: int) -> Float32s:
         import_paddle()

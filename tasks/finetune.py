@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
@@ -25,12 +26,13 @@ from reader import console_script
 from reader.commands import run_command
 from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
+from tasks.files.submissions import form_of
 from tasks.metrics.catalog import METRICS
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import share
-from tasks.training.prepare import MADE_FROM, Finetuning, output_folder, prepare
+from tasks.training.prepare import MADE_FROM, PREDICTIONS, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -122,7 +124,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
-    from tasks.training.network import headline, write_predictions
+    from tasks.training.network import headline
 
     step, names = trainer.step, trainer.updater.parameters
     if trainer.progress.best_step is not None:
@@ -144,7 +146,9 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             answers, details = [constant] * len(split.examples), [dict[str, Any]()] * len(split.examples)
             of_constant[split.name] = run.kind.evaluate(run.kind.predictions(split.examples, answers, details))
         if world.is_first:
-            path = write_predictions(run.output, split.name, predictions)
+            form = form_of(run.task)
+            path = run.output / f"{PREDICTIONS}{split.name}{Path(form.file_name(run.task, split.name)).suffix}"
+            write_atomically(path, form.content(predictions))
             headlines = headline(scores[split.name], run.metric, metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")

@@ -128,7 +128,12 @@ def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> Ta
             task = labelled_by(task, examples)
             kind = kind_of(task, config.kind_settings)
             examples = spread_evenly(kind, examples, config.max_train_examples)
-        splits[name] = encoded_split(kind, examples, report, tokenizer)
+        features = kind.encode(examples, tokenizer, training=name == TRAIN)
+        if not len(features):
+            raise InputError(f"{report.files[0]}: no example has anything to train on")
+        counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
+        unknown = unknown_share(counts, tokenizer.vocabulary)
+        splits[name] = SplitData(name, examples, features, report, unknown)
     train = splits[TRAIN]
     check_sentence_types(model, splits.values())
     check_batches(config, len(train.features), world_size)
@@ -144,15 +149,6 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
     there = [name for name in available_splits(task, folder) if name in task.evaluation_splits]
     during = [name for name in there if name.startswith("dev")] or there
     return during, [name for name in there if name not in during]
-
-
-def encoded_split(kind: Kind[Any, Any], examples: list[Example], report: Report, tokenizer: Tokenizer) -> SplitData:
-    """Return a split that was read; raises InputError if nothing of it can be trained on."""
-    features = kind.encode(examples, tokenizer, training=report.split == TRAIN)
-    if not len(features):
-        raise InputError(f"{report.files[0]}: no example has anything to train on")
-    counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
-    return SplitData(report.split, examples, features, report, unknown_share(counts, tokenizer.vocabulary))
 
 
 def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:

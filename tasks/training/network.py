@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,9 +34,7 @@ from ernie_gram.training.selection import Selection
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
 from reader.batches.sampler import accumulation_steps
 from reader.system.arrays import Float32s
-from reader.system.atomic_files import write_atomically
 from reader.system.progress import progress
-from tasks.files.submissions import form_of
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.features import Features
 from tasks.kinds.networks import KindHead
@@ -46,7 +43,7 @@ from tasks.metrics.labels_and_scores import Scores
 from tasks.training.batches import evaluation_batches, rank_batches, training_batches
 from tasks.training.data import SplitData
 from tasks.training.finetuned import LoadedModel
-from tasks.training.prepare import PREDICTIONS, Finetuning
+from tasks.training.prepare import Finetuning
 
 SCORES = "scores"
 
@@ -303,11 +300,3 @@ def headline(scores: Scores, chosen: str, main: str) -> Scores:
         return {main: float(scores[main])}
     others = [name for name, value in scores.items() if name != chosen and not isinstance(value, int)]
     return {name: float(scores[name]) for name in (chosen, *others[: MAX_SHOWN - 1])}
-
-
-def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:
-    """Write the predictions for a split in the form of the task's submissions; return the file."""
-    form = form_of(predictions.task)
-    path = folder / f"{PREDICTIONS}{split}{Path(form.file_name(predictions.task, split)).suffix}"
-    write_atomically(path, form.content(predictions))
-    return path
