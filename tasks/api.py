@@ -5,7 +5,6 @@ Paddle is loaded when it is first needed. Nothing here changes the caller's mode
 
 from __future__ import annotations
 
-import json
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,6 @@ from reader.tokenization.given_texts import is_table, listed
 from tasks.files.own_texts import examples_of, plain_values, table_rows
 from tasks.kinds.features import Features
 from tasks.kinds.task import Task
-from tasks.layouts.lines import parse_json
 from tasks.layouts.rows import Place
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
@@ -145,9 +143,9 @@ class FineTuned:
         if not rows:
             return []
         names, places = plain_values(self.task), [Place(Path(f"{ROWS}[{i}]")) for i in range(len(rows))]
-        pairs = zip(rows, places, strict=True)
+        pairs = zip(places, rows, strict=True)
         # They are read as the objects of a file of JSON lines.
-        examples = examples_of(self.task, [(place, _record(row, names, place)) for row, place in pairs])
+        examples = examples_of(self.task, [(place, _named(row, names, place)) for place, row in pairs])
         features = self._model.encode(examples)
         predictions = self._model.kind.decode(self._scores(features, batch_size), features, examples)
         return self._model.kind.records(predictions)
@@ -168,21 +166,12 @@ class FineTuned:
             return scorer.scores(features, batch_size)
 
 
-def _record(row: Row, names: Sequence[str], place: Place) -> Any:
-    """Return a row as an object of JSON. Raises InputError if it holds other things than texts, numbers and lists."""
-    try:
-        line = json.dumps(dict(_named(row, names, place)), default=np.ndarray.tolist)
-    except TypeError as error:
-        raise InputError(f"{place}: expected texts, numbers and lists, not {quoted(row)}") from error
-    return parse_json(line, place)
-
-
-def _named(row: Any, names: Sequence[str], where: Place) -> Mapping[str, Any]:
+def _named(row: Any, names: Sequence[str], where: Place) -> dict[str, Any]:
     """Return the values of a row by name. Raises InputError if there are more or fewer than the task has."""
     if hasattr(row, "to_dict") and not is_table(row):
         row = row.to_dict()  # a row of a DataFrame
     if isinstance(row, Mapping):
-        return row
+        return {key: each.tolist() if isinstance(each, np.ndarray) else each for key, each in row.items()}
     if isinstance(row, bytes) or is_table(row) or not isinstance(row, Iterable):
         raise InputError(f"{where}: expected a text, several in a tuple or a list, or a dict, not {quoted(row)}")
     if names == ["tokens"]:
