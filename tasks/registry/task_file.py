@@ -110,10 +110,8 @@ def task_of(tree: dict[str, Any], default_name: str, further: Collection[str] = 
         kinds = [each.name for each in KINDS.values() if name in each.task_fields]
         if kinds and kind.name not in kinds:
             raise InputError(f"{name}: is for {', '.join(kinds)}, not for {kind.name}; remove it")
-    if "metric" not in tree:
-        raise InputError("metric: is missing")
     name = _value(tree.get("name", default_name), str, "name")
-    fields = {"name": name, "title": name, "metric": _value(tree["metric"], str, "metric"), **fields}
+    fields = {"name": name, "title": name, "metric": _value(tree.get("metric"), str, "metric"), **fields}
     splits = _splits(tree, is_registry=SOURCES in further)
     return checked(Task(kind=kind.name, language=language, layout=layout, splits=splits, **fields))
 

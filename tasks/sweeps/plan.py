@@ -18,7 +18,7 @@ from reader.system.installation import CONF, is_settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder
 from tasks.kinds.task import TRAIN
-from tasks.registry import find_task, task_named
+from tasks.registry import find_task
 from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, plan_pretrainings, read_grid
 from tasks.sweeps.table import published_columns
 
@@ -109,14 +109,15 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
     if benchmark is None:
         sweep.tasks.append(find_task(config_of(name).task).name)
         return [name]
-    sweep.tasks += benchmark["tasks"]
+    tasks = {each: find_task(each) for each in benchmark["tasks"]}
+    sweep.tasks += [task.name for task in tasks.values()]
     sweep.reported += benchmark["reported"]
     if data is None:
         raise InputError(f"--data: must be given, or {VARIABLE}")
-    found = {task: {*available_splits(task_named(task), data)} for task in benchmark["tasks"]}
+    found = {each: {*available_splits(task, data)} for each, task in tasks.items()}
     # A task needs the training files, and those of at least one other labelled split.
-    there = [task for task in found if TRAIN in found[task] and found[task] & {*task_named(task).evaluation_splits}]
-    lost = ", ".join(task for task in found if task not in there)
+    there = [each for each in tasks if TRAIN in found[each] and found[each] & {*tasks[each].evaluation_splits}]
+    lost = ", ".join(each for each in tasks if each not in there)
     if not there:
         raise InputError(f"{data}: has no files of {lost}; see ernie-gram tasks")
     if lost:
@@ -138,7 +139,7 @@ def read_benchmark(name: str) -> dict[str, Any] | None:
             require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
         require(isinstance(tree["tasks"], list), "tasks", "expected a list of names of tasks")
         for task in tree["tasks"]:
-            task_named(str(task))
+            find_task(str(task))
         columns = tree.setdefault("reported", [])
         are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in columns)
         require(are_columns, "reported", "expected columns with name, source and scores {task: {split.metric: value}}")
