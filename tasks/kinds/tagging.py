@@ -245,12 +245,8 @@ class Tagging(Kind[TaggingExample, Features]):
     def _answer(self, example: TaggingExample, tags: Sequence[str], entities: Sequence[Entity]) -> object:
         if METRICS[self.task.metric].kind == "tag_sequences":
             return list(tags)
-        return span_labels(example, entities)
-
-
-def span_labels(example: TaggingExample, entities: Sequence[Entity]) -> dict[str, dict[str, list[list[int]]]]:
-    """Return entities in CLUENER's layout: type -> surface -> list of [first, last] character."""
-    labels: dict[str, dict[str, list[list[int]]]] = {}
-    for entity_type, span, surface in example.placed(entities):
-        labels.setdefault(entity_type, {}).setdefault(surface, []).append([span.start, span.end - 1])
-    return labels
+        # In CLUENER's layout: type -> surface -> list of [first, last] character.
+        labels: dict[str, dict[str, list[list[int]]]] = {}
+        for entity_type, span, surface in example.placed(entities):
+            labels.setdefault(entity_type, {}).setdefault(surface, []).append([span.start, span.end - 1])
+        return labels

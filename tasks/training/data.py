@@ -67,11 +67,9 @@ class SplitData:
     def describe(self) -> list[str]:
         """Return lines with the number of rows, of examples and of samples, and the unusual rows."""
         report, features = self.report, self.features
-        skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
-        omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
         changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
         kept = f"{len(self.examples):,} of " if len(self.examples) < report.examples else ""
-        read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}{omitted}{skipped}"
+        read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}"
         return [
             f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
             f"{counted(len(features.inputs), 'input')} with "
