@@ -46,21 +46,16 @@ def find_files(task: Task, folder: Path, split: str) -> tuple[tuple[Path, ...], 
     """
     sources = task.splits[split].sources
     folders = [folder, *(folder / name for name in task.folders)]
-    incomplete = []
     for source in sources:
         for place in folders:
             paths = tuple(place / name for name in source.files)
-            missing = [path for path in paths if not path.exists()]
-            if not missing:
+            if all(path.exists() for path in paths):
                 return paths, source.layout or task.layout
-            if len(missing) < len(paths):
-                incomplete.append(f"{missing[0]} is missing beside {paths[0].name}")
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder with the files of {task.title}")
     names = ", or ".join(" and ".join(source.files) for source in sources)
     also = f" (also looked in its folders {', '.join(task.folders)})" if task.folders else ""
-    found = f"; {incomplete[0]}" if incomplete else ""
-    raise InputError(f"{folder}: no files of the split {split!r} of {task.title}; looked for {names}{also}{found}")
+    raise InputError(f"{folder}: no files of the split {split!r} of {task.title}; looked for {names}{also}")
 
 
 def digest_of_files(files: Iterable[Path]) -> str:

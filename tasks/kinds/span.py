@@ -36,11 +36,6 @@ END_SLOTS = Field("end_slots", "B", "int64", "last slot of the answer, inclusive
 NO_ANSWER_SCORE = -1e4
 # The first and the last slot of the answer of a window without one: [CLS].
 NO_ANSWER = (0, 0)
-# What is counted; the last two in training only.
-COUNTS = (
-    *("examples longer than an input", "truncated questions"),
-    *("windows left out of training", "answers in no window"),
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -133,7 +128,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
             unit_offsets=unit_offsets,
             slots=unit_slots,
             example_of=np.array([index for index, _ in samples], np.int64),
-            counts={name: counts[name] for name in COUNTS[: 4 if training else 2]},
+            counts=counts,
             table=table,
             windows=[window for _, window in samples],
             gold={START_SLOTS.name: starts, END_SLOTS.name: ends} if training else {},

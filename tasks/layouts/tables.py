@@ -216,9 +216,7 @@ class Conll:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the sentences of each file."""
         for path in files:
-            for is_sentence, lines in itertools.groupby(
-                read_lines(path), key=lambda placed: _is_of_sentence(placed[1])
-            ):
+            for is_sentence, lines in itertools.groupby(read_lines(path), _is_of_sentence):
                 if is_sentence:
                     yield self._row(list(lines), wanted.labelled)
 
@@ -242,5 +240,6 @@ class Conll:
         return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
 
 
-def _is_of_sentence(line: str | BadRow) -> bool:
+def _is_of_sentence(placed: tuple[Place, str | BadRow]) -> bool:
+    line = placed[1]
     return isinstance(line, BadRow) or (bool(line.strip(" \t")) and not line.startswith(DOCUMENT_START))

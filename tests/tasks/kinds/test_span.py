@@ -76,7 +76,7 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
     assert (dropped > 0) == (without_answer == "drop")
     sizes = [(len(pieces(example.question)), len(pieces(example.context))) for example in examples]
     predicted = kind.encode(examples, tokenizer(), training=False)
-    assert predicted.counts == {
+    assert {name: count for name, count in predicted.counts.items() if count} == {
         "examples longer than an input": sum(context > 13 - min(question, 3) for question, context in sizes),
         "truncated questions": sum(question > 3 for question, _ in sizes),
     }
