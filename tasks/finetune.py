@@ -91,11 +91,8 @@ def settings(arguments: Sequence[str]) -> list[str]:
     return [*settings_of(task), "--paths.model", model, *more]
 
 
-def finetune(run: Finetuning) -> dict[str, Any]:
-    """Train a checked run, predict with the chosen model, and write everything into the run's folder.
-
-    Returns the content of result.json, on every rank.
-    """
+def finetune(run: Finetuning) -> None:
+    """Train a checked run, predict with the chosen model, and write everything into the run's folder."""
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
@@ -108,16 +105,16 @@ def finetune(run: Finetuning) -> dict[str, Any]:
         trainer = Trainer(finetuning_job(run, network, predictor), world)
         first_step = trainer.step
         trainer.train()
-        seconds = {"data": run.seconds, "training": time.monotonic() - began}
+        trained = time.monotonic()
         result = predict(run, trainer, predictor, world)
-    result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
+    seconds = {"data": run.seconds, "training": trained - began, "prediction": time.monotonic() - trained}
+    result["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
     if world.is_first:
         if "null_threshold" in result:
             run.write_description(result["null_threshold"])
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    return result
 
 
 def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:
@@ -134,7 +131,6 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             checkpoint.verify(best, checkpoint.MODEL_FILES)
             set_arrays(checkpoint.load_model(best), names, str(best), world.place)
         copy_from_first_rank(trainer.executor, names, world)
-    began = time.monotonic()
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
     # The best answer that does not read the texts, if the kind has one.
     constant, of_constant, confusion = run.kind.constant_answer(run.train.examples), {}, {}
@@ -171,7 +167,6 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             }
             for split in run.splits
         },
-        "seconds": {"prediction": time.monotonic() - began},
         "processes": world.size,
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
         MADE_FROM: run.made_from,

@@ -73,7 +73,8 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
         return SpanExample(row_id, context, question, None, None, row.place)
     impossible = flag_of(values.get("is_impossible", False), "is_impossible")
     given = [] if impossible else _answer_list(values.get("answers"))
-    if reading.task.unanswerable and all(_is_empty(answer) for answer in given):
+    texts = (answer.get("text") if isinstance(answer, dict) else answer for answer in given)
+    if reading.task.unanswerable and all(isinstance(text, str) and not text.strip() for text in texts):
         given = []
     impossible = not given
     if impossible and not reading.task.unanswerable:
@@ -82,11 +83,6 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
     if reading.training and answers and not any(answer.span for answer in answers):
         raise BadRow(f"the answer {quoted(answers[0].text)} is not in the context")
     return SpanExample(row_id, context, question, answers, impossible, row.place)
-
-
-def _is_empty(answer: Any) -> bool:
-    text = answer.get("text") if isinstance(answer, dict) else answer
-    return isinstance(text, str) and not text.strip()
 
 
 def _answer_list(value: Any) -> list[Any]:

@@ -181,7 +181,8 @@ def _value(value: Any, hint: Any, key: str) -> Any:
     A whole number is also a text. Other values that YAML does not read as texts, such as yes, 1.0 and dates, are
     refused where a text is needed, because their spelling is lost.
     """
-    for each in sorted(_alternatives(hint), key=lambda each: each is str):
+    alternatives = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for each in sorted(alternatives, key=lambda each: each is str):
         kind, inner = get_origin(each) or each, get_args(each)
         if kind is Literal and (word := ("no", "yes")[value] if isinstance(value, bool) else value) in inner:
             return word
@@ -199,7 +200,3 @@ def _value(value: Any, hint: Any, key: str) -> Any:
             return str(value)
     advice = "docs/tasks.md gives the form; put texts such as yes in quotation marks"
     raise InputError(f"{key}: found {quoted(value)}; {advice}")
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
