@@ -9,16 +9,18 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ernie_gram.api import Model
-from ernie_gram.config.checks import check_counts
+from ernie_gram.config.checks import check_counts, require
 from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import World, current_place
 from ernie_gram.distributed.loading import import_paddle
+from ernie_gram.inference.description import PRECISIONS
 from reader.errors import InputError, located, quoted
 from reader.system.arrays import Float32s
 from reader.system.processes import lines_of_module
@@ -77,7 +79,8 @@ class FineTuned:
         for note in model.notes:
             warnings.warn(note, stacklevel=2)
         if precision is not None:
-            model = model.with_precision(precision)
+            require(precision in PRECISIONS, "precision", f"{precision!r}: give {' or '.join(PRECISIONS)}")
+            model = replace(model, precision=precision)
         return cls(model)
 
     @classmethod

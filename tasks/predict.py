@@ -99,7 +99,7 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
     """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
     finetuned = load_finetuned(arguments.run)
     if arguments.precision is not None:
-        finetuned = finetuned.with_precision(arguments.precision, "--precision")
+        finetuned = replace(finetuned, precision=arguments.precision)
     if arguments.null_threshold is not None:
         task = finetuned.task
         require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")

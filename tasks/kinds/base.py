@@ -251,7 +251,3 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def is_scored_by_id(self) -> bool:
         """Whether the task's metric finds answers by ID."""
         return METRICS[self.task.metric].kind.endswith("by_id")
-
-    def with_null_threshold(self, threshold: float | None) -> Kind[ExampleT, FeaturesT]:
-        """Return the kind with another threshold for "no answer" (see SpanSettings)."""
-        return type(self)(self.task, self.settings.with_null_threshold(threshold))

@@ -12,14 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.config.checks import require
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, PRECISIONS, Description, load_description
+from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, Description, load_description
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
@@ -151,14 +150,6 @@ class LoadedModel(TaskDescription):
         """Return the features of examples, for prediction."""
         features: Features = self.kind.encode(examples, self.tokenizer, training=False)
         return features
-
-    def with_precision(self, precision: str, key: str = "precision") -> LoadedModel:
-        """Return the model with another of PRECISIONS for matrix products.
-
-        Raises InputError, which names `key`, for another value than these.
-        """
-        require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
-        return replace(self, precision=precision)
 
     def paddlenlp_head(self) -> TaskHead:
         """Return the output layer as PaddleNLP's class stores it; raises InputError if that class cannot store it.

@@ -173,7 +173,7 @@ class Predictor:
         kind = self.kind
         for split in splits:
             predictions = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
-            kind = kind.with_null_threshold(predictions.null_threshold)
+            kind = type(kind)(kind.task, kind.settings.with_null_threshold(predictions.null_threshold))
             yield split, predictions
 
 
