@@ -159,14 +159,9 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         return self.num_scores or len(self.classes)
 
     @property
-    def scores_slots(self) -> bool:
-        """Whether the network scores single slots, given by the field `slots`, rather than whole inputs."""
-        return SLOTS in self.input_fields
-
-    @property
     def has_pooler(self) -> bool:
-        """Whether the model's pooler is a part of the head."""
-        return not self.scores_slots and self.settings.head.sentence_output == "pooled"
+        """Whether the model's pooler is a part of the head: it is none of heads that score single slots."""
+        return SLOTS not in self.input_fields and self.settings.head.sentence_output == "pooled"
 
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT], tokenizer: Tokenizer, training: bool) -> FeaturesT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder
 from tasks.kinds.task import TRAIN
 from tasks.registry import find_task
-from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, plan_pretrainings, read_grid
+from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, planned_runs, read_grid
 from tasks.sweeps.table import published_columns
 
 PREFIX = f"{PRETRAIN}."
@@ -83,7 +83,10 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
     sweep = Sweep()
     for seed in range(1, options.pretrain_seeds + 1):
         for file in options.pretrain:
-            sweep.pretrainings += plan_pretrainings(file, options.output, inner, seed, own)
+            name, options_of_file = Path(file).stem, ("--config", file)
+            for run in planned_runs(PRETRAIN, options_of_file, own, inner, options.output / name, {}, {"seed": seed}):
+                varied = {f"{PREFIX}{key}": value for key, value in run.varied.items()}
+                sweep.pretrainings.append(replace(run, varied={PRETRAIN: name, **varied}))
     starts: list[Start] = [
         *((Path(name), {"model": name} if len(models) > 1 else {}, {}) for name in models),
         *((run.folder, run.varied, {"pretrain_seed": run.seeds["seed"]}) for run in sweep.pretrainings),

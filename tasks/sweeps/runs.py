@@ -156,17 +156,6 @@ def finished_pretraining(folder: Path, config: PretrainConfig) -> Record | None:
     return {**known, "settings": checkpoint.load_state(newest).identity}
 
 
-def plan_pretrainings(file: str, output: Path, grid: Grid, seed: int, overrides: Sequence[str]) -> Iterator[PlannedRun]:
-    """Yield the pre-trainings with a file of settings, every combination of a grid, and one seed.
-
-    `overrides` are options for every run. Raises InputError for an unknown or invalid setting.
-    """
-    name = Path(file).stem
-    for run in planned_runs(PRETRAIN, ("--config", file), overrides, grid, output / name, {}, {"seed": seed}):
-        own = {f"{PRETRAIN}.{key}": value for key, value in run.varied.items()}
-        yield replace(run, varied={PRETRAIN: name, **own})
-
-
 def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
     """Raise InputError if a run cannot be trained, or if a finished one is another run or was evaluated otherwise."""
     for run in runs:

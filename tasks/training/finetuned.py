@@ -19,6 +19,7 @@ from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, FILL_MASK, Description, load_description
+from reader.batches.fields import SLOTS
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
@@ -57,11 +58,7 @@ def as_json(description: TaskDescription) -> str:
     task = description.task
     content = {
         "task": task.name,
-        "title": task.title,
-        "language": task.language,
-        "kind": task.kind,
-        "metric": task.metric,
-        "labels": task.labels,
+        **{key: getattr(task, key) for key in ("title", "language", "kind", "metric", "labels")},
         "settings": asdict(description.settings),
         "segmenter": description.segmenter,
         "precision": description.precision,
@@ -163,7 +160,7 @@ class LoadedModel(TaskDescription):
         elif HEAD_TRANSFORM[0] in parameters:
             name = HEAD_TRANSFORM[0].rpartition(".")[0]
             reason = f"{name} under the output layer; fine-tune with --head.lm_transform false to export the model"
-        elif not (kind.has_pooler or kind.scores_slots):
+        elif not (kind.has_pooler or SLOTS in kind.input_fields):
             output = kind.settings.head.sentence_output
             reason = f"head.sentence_output {output}: PaddleNLP's class reads the pooled output"
         else:
