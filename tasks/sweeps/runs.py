@@ -23,11 +23,13 @@ from ernie_gram.run.run_log import CPU, RATE, RESULTS, read_log
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from reader.system.untrusted_text import json_value, limited_text, read_yaml
+from tasks.files.official import with_labels
 from tasks.metrics.catalog import METRICS
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import MADE_FROM, check_settings, data_identity, model_identity, prepare
+from tasks.training.data import file_digests
+from tasks.training.prepare import MADE_FROM, check_settings, model_identity, prepare
 
 Grid = Mapping[str, Sequence[Any]]
 # A line of results.jsonl: `run`, `kind`, `task`, `varied`, the seeds, `result` (numbers by name), and `settings`, which
@@ -258,7 +260,7 @@ def check_finetunings(
     among the `untrained` ones, only the files of the task are checked.
     """
     of_model = cache(lambda model: model_identity(read_model(Path(model))))
-    of_data = cache(lambda task, data, on_bad_row: data_identity(task, Path(data), on_bad_row))
+    of_data = cache(lambda name, data, on_bad_row: file_digests(with_labels(find_task(name), data, on_bad_row), data))
     unfinished: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
         config, paths = run.config, run.config.paths
@@ -266,7 +268,7 @@ def check_finetunings(
         with located(find_task(config.task).name):
             if run.name not in recorded:
                 check_device(config.trainer.device, config.optimizer.precision, processes)
-            data = of_data(config.task, paths.data, config.on_bad_row)
+            data = of_data(config.task, Path(paths.data), config.on_bad_row)
         if run.name in recorded:
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
             run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())

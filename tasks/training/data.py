@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ import numpy as np
 
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.run.run_folder import Identity
 from reader.errors import InputError, counted, located
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
-from tasks.files.official import Report, available_splits, digest_of_files, labelled_by, load_split
+from tasks.files.official import Report, available_splits, digest_of_files, find_files, labelled_by, load_split
 from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
@@ -35,6 +36,7 @@ from tasks.training.config import FinetuneConfig
 
 # The variable with the path of shared data, for the processes that this one starts.
 SHARED = "ERNIE_GRAM_PREPARED"
+FINAL = "final."
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
@@ -58,11 +60,6 @@ class SplitData:
     features: Features
     report: Report
     unknown: float = 0.0
-
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of the contents of the split's files."""
-        return digest_of_files(self.report.files)
 
     def describe(self) -> list[str]:
         """Return lines with the number of rows, of examples and of samples, and the unusual rows."""
@@ -88,6 +85,7 @@ class TaskData:
         dev: the splits that are evaluated during training; the first one chooses the best evaluation.
         final: the other labelled splits, which are evaluated at the end.
         metric: the score that chooses the best evaluation.
+        digests: of the task and of the files of the splits, see `file_digests`.
     """
 
     kind: Kind[Any, Any]
@@ -95,6 +93,7 @@ class TaskData:
     dev: tuple[SplitData, ...]
     final: tuple[SplitData, ...]
     metric: str
+    digests: Identity
 
     @property
     def task(self) -> Task:
@@ -136,7 +135,8 @@ def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> Ta
     check_sentence_types(model, splits.values())
     check_batches(config, len(train.features), world_size)
     dev, final = (tuple(splits[name] for name in names) for names in (during, at_end))
-    return TaskData(kind, train, dev, final, selection_metric(config, kind, dev, final))
+    metric = selection_metric(config, kind, dev, final)
+    return TaskData(kind, train, dev, final, metric, file_digests(task, folder))
 
 
 def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
@@ -147,6 +147,18 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
     there = [name for name in available_splits(task, folder) if name in task.evaluation_splits]
     during = [name for name in there if name.startswith("dev")] or there
     return during, [name for name in there if name not in during]
+
+
+def file_digests(task: Task, folder: Path) -> Identity:
+    """Return digests of a task that has its labels, and of the files of its labelled splits in a folder.
+
+    The keys of splits that are only evaluated at the end, which are no part of a run's identity, begin with FINAL.
+    """
+    during, at_end = evaluated_splits(task, folder)
+    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
+    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
+    definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
+    return {"task": f"{task.name} ({definition[:16]})", **digests}
 
 
 def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:

@@ -41,7 +41,7 @@ from tasks.kinds.networks import KindHead
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
 from tasks.training.batches import evaluation_batches, rank_batches, training_batches
-from tasks.training.data import SplitData
+from tasks.training.data import FINAL, SplitData
 from tasks.training.finetuned import LoadedModel
 from tasks.training.prepare import Finetuning
 
@@ -253,7 +253,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
         row_counts=run.kind.row_counts,
-        evaluated={split.name: split.digest for split in run.final},
+        evaluated={split.name: run.digests[f"{FINAL}{split.name}"] for split in run.final},
     )
 
 

@@ -5,7 +5,6 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -28,16 +27,15 @@ from reader.system.installation import is_settings_file
 from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.files.official import VARIABLE, OnBadRow, data_folder, digest_of_files, find_files, with_labels
+from tasks.files.official import VARIABLE, data_folder
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.task import TRAIN, Task
-from tasks.registry import find_task
+from tasks.kinds.task import Task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
+    FINAL,
     TaskData,
     check_batches,
-    evaluated_splits,
     read_data,
     selection_metric,
     shared,
@@ -46,9 +44,8 @@ from tasks.training.finetuned import TaskDescription, write_description
 
 SKIPPED = "skipped_rows.txt"
 PREDICTIONS = "predictions_"
-# The key in result.json of digests of the task, the model and the data. Those of splits that are only evaluated at the
-# end, which are no part of a run's identity, begin with FINAL.
-MADE_FROM, FINAL = "made_from", "final."
+# The key of Finetuning.made_from in result.json.
+MADE_FROM = "made_from"
 
 UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
 
@@ -61,6 +58,7 @@ class Finetuning(TaskData):
         config: its settings.
         output: its folder.
         model: the given model.
+        made_from: what can change the result besides the settings: digests of the task, the model and the data.
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
@@ -70,6 +68,7 @@ class Finetuning(TaskData):
     config: FinetuneConfig
     output: Path
     model: ModelRecord
+    made_from: Identity
     identity: Identity
     found: list[Path]
     resume_from: Path | None
@@ -79,13 +78,6 @@ class Finetuning(TaskData):
     def epoch_steps(self) -> int:
         """Steps of an epoch."""
         return epoch_steps(len(self.train.features), self.config.optimizer.batch_size)
-
-    @property
-    def made_from(self) -> Identity:
-        """What can change the result besides the settings, see `model_identity` and `data_identity`."""
-        settings = self.config.identity()
-        found = {key: value for key, value in self.identity.items() if key not in settings}
-        return {**found, **{f"{FINAL}{split.name}": split.digest for split in self.final}}
 
     @property
     def max_steps(self) -> int:
@@ -188,12 +180,8 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     model = read_model(Path(config.paths.model))
     check_model(config, model)
     data: TaskData = shared() or read_data(config, model, world_size)
-    identity = {
-        **_task_identity(data.task),
-        **config.identity(),
-        **model_identity(model),
-        **{f"data.{split.name}": split.digest for split in (data.train, *data.dev)},
-    }
+    made_from = {**model_identity(model), **data.digests}
+    identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
     seconds = time.monotonic() - began
     found, resume_from = _resume_from(config, data.task, identity, is_first)
     return Finetuning(
@@ -201,6 +189,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         config=config,
         output=output_folder(config, data.task),
         model=model,
+        made_from=made_from,
         identity=identity,
         found=found,
         resume_from=resume_from,
@@ -260,11 +249,6 @@ def _needed_lexicon(model: ModelRecord) -> Lexicon | None:
     return None if isinstance(model.vocabulary, WordPieceVocabulary) else model.lexicon
 
 
-def _task_identity(task: Task) -> Identity:
-    definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
-    return {"task": f"{task.name} ({definition[:16]})"}
-
-
 def model_identity(model: ModelRecord) -> Identity:
     """Return digests of a model."""
     lexicon = _needed_lexicon(model)
@@ -273,12 +257,3 @@ def model_identity(model: ModelRecord) -> Identity:
         "vocabulary": model.vocabulary.fingerprint,
         "lexicon": None if lexicon is None else lexicon.fingerprint,
     }
-
-
-def data_identity(name: str, folder: Path, on_bad_row: OnBadRow) -> Identity:
-    """Return digests of a task and of the files of its labelled splits in a folder; raises InputError as `prepare`."""
-    task = with_labels(find_task(name), folder, on_bad_row)
-    during, at_end = evaluated_splits(task, folder)
-    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
-    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
-    return {**_task_identity(task), **digests}

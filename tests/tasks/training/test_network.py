@@ -57,8 +57,8 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
 
     run = checked(tiny_task, tmp_path / "run", "--evaluation.patience=2")
     network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-    job = finetuning_job(replace(run, final=run.dev), network, Predictor(network, 4))
-    assert job.evaluated == {"dev": run.dev[0].digest}
+    job = finetuning_job(replace(run, final=run.dev, digests={"final.dev": "digest"}), network, Predictor(network, 4))
+    assert job.evaluated == {"dev": "digest"}
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
     assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
     assert (job.optimizer.warmup_steps, job.optimizer.decay_steps) == (3, 32)
