@@ -24,7 +24,7 @@ from tasks.layouts.rows import (
     cleaned,
     locate,
     made,
-    row_of,
+    rows_of,
 )
 
 CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}
@@ -179,23 +179,25 @@ class C3:
             if not isinstance(documents, list):
                 raise InputError(f"{path}: expected a list of [lines, questions, id]; this is not a file of C3")
             for number, document in enumerate(documents, start=1):
-                yield from _document_rows(path, number, document, wanted.labelled)
+                questions = _questions_of(path, number, document)
+                yield from rows_of(questions, lambda each: _question(*each, wanted.labelled))
 
 
-def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> Iterator[AnyRow]:
+def _questions_of(path: Path, number: int, document: Any) -> Iterator[tuple[Place, tuple[Any, str, str] | BadRow]]:
+    """Yield the place of each question, the question, its ID and the document; or one bad row for another form."""
     is_whole = isinstance(document, list) and [isinstance(part, list) for part in document] == [True, True, False]
     if not (is_whole and all(isinstance(line, str) for line in document[0])):
-        yield BadRow("expected [lines, questions, id]", Place(path, part=f"document {number}"))
+        place = Place(path, part=f"document {number}")
+        yield place, BadRow("expected [lines, questions, id]", place)
         return
     lines, questions, document_id = document
     for index, question in enumerate(questions):
         place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
         # The IDs of documents repeat between the dialogues (d) and the other texts (m).
-        default_id = f"{path.stem}/{document_id}-{index}"
-        yield row_of(place, _question, question, "\n".join(lines), default_id, labelled)
+        yield place, (question, f"{path.stem}/{document_id}-{index}", "\n".join(lines))
 
 
-def _question(question: Mapping[str, Any], context: str, default_id: str, labelled: bool) -> Mapping[str, Any]:
+def _question(question: Mapping[str, Any], default_id: str, context: str, labelled: bool) -> Mapping[str, Any]:
     options = question["choice"]
     values = {"context": context, "question": question["question"], "options": options}
     if labelled:

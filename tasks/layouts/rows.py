@@ -112,26 +112,21 @@ def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | B
         return error
 
 
-def row_of(place: Place, values: Callable[..., Mapping[str, Any]], *arguments: Any) -> AnyRow:
-    """Return the row at a place. `values` returns its values, or raises BadRow.
-
-    A key or a form that `values` expects, and that is not there, makes a bad row.
-    """
-    try:
-        found = made(place, values, *arguments)
-    except KeyError as error:
-        return BadRow(f"no {error}", place)
-    except FORM_ERRORS as error:
-        return BadRow(f"not in the form of this layout: {error}", place)
-    return found if isinstance(found, BadRow) else Row(place, found)
-
-
 def rows_of(
     items: Iterable[tuple[Place, ItemT | BadRow]], values: Callable[[ItemT], Mapping[str, Any]]
 ) -> Iterator[AnyRow]:
-    """Yield a row for each item of a file, as `row_of` does."""
+    """Yield a row for each item of a file. `values` returns the values of an item, or raises BadRow.
+
+    A key or a form that `values` expects, and that is not there, makes a bad row.
+    """
     for place, item in items:
-        yield item if isinstance(item, BadRow) else row_of(place, values, item)
+        try:
+            found = item if isinstance(item, BadRow) else made(place, values, item)
+        except KeyError as error:
+            found = BadRow(f"no {error}", place)
+        except FORM_ERRORS as error:
+            found = BadRow(f"not in the form of this layout: {error}", place)
+        yield found if isinstance(found, BadRow) else Row(place, found)
 
 
 class Layout(Protocol):

@@ -197,7 +197,7 @@ def finished_finetuning(folder: Path) -> Record | None:
         scores = {
             f"{split}.{name}": factor * values[name]
             for split, values in found["scores"].items()
-            for name in metric.reported_scores
+            for name in metric.reported
             if name in values
         }
         numbers = {"chosen_step": found["steps"]["chosen"], "steps": found["steps"]["total"]}
