@@ -49,6 +49,8 @@ def test_a_short_file_makes_a_row_like_those_of_the_registry_and_every_setting_r
             "test": Split((Source(("test.tsv",)),), labelled=False),
         },
     )
+    needed = {name: split.needed for name, split in task_of(tmp_path, REVIEWS).splits.items()}
+    assert needed == {"train": True, "dev": True, "test": False}
     assert task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n").labels == ("2", "10", "3")
     tagging = "kind: tagging\nlanguage: zh\nlayout: conll\nfiles: {train: t, dev: d}\nmetric: conlleval\n"
     text = tagging + "name: mine\ntitle: My task\ntoken_column: 2\ntag_column: -2\nlabels: [PER]\n"
