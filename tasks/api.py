@@ -158,12 +158,12 @@ class FineTuned:
         import paddle
 
         from ernie_gram.graph import static_mode
-        from tasks.training.network import Scorer
+        from tasks.training.network import loaded_scorer
 
         if self._scorer is None:
             place, scope = current_place(), paddle.static.Scope()
             with static_mode(scope):
-                self._scorer = Scorer(self._model, World(0, 1, place)), scope
+                self._scorer = loaded_scorer(self._model, World(0, 1, place)), scope
         scorer, scope = self._scorer
         with static_mode(scope):
             return scorer.scores(features, batch_size)

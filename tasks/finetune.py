@@ -11,13 +11,14 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.run_folder import RESULT, check_output
@@ -36,7 +37,7 @@ from tasks.training.prepare import MADE_FROM, PREDICTIONS, Finetuning, output_fo
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.network import Predictor
+    from tasks.training.network import Scorer
 
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
@@ -96,17 +97,17 @@ def finetune(run: Finetuning) -> None:
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
+    from tasks.training.network import TaskNetwork, finetuning_job, trained_scorer
 
     with end_at_signals():
         network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-        predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
+        scorer = cache(partial(trained_scorer, network, run.config.optimizer.precision))
         began = time.monotonic()
-        trainer = Trainer(finetuning_job(run, network, predictor), world)
+        trainer = Trainer(finetuning_job(run, network, scorer), world)
         first_step = trainer.step
         trainer.train()
         trained = time.monotonic()
-        result = predict(run, trainer, predictor, world)
+        result = predict(run, trainer, scorer(trainer.executor, world))
     seconds = {"data": run.seconds, "training": trained - began, "prediction": time.monotonic() - trained}
     result["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
@@ -117,13 +118,13 @@ def finetune(run: Finetuning) -> None:
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
 
 
-def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:
+def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]:
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
     from tasks.training.network import headline
 
-    step, names = trainer.step, trainer.updater.parameters
+    world, step, names = scorer.world, trainer.step, trainer.updater.parameters
     if trainer.progress.best_step is not None:
         step = trainer.progress.best_step
         if world.is_first:
@@ -134,7 +135,7 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
     # The best answer that does not read the texts, if the kind has one.
     constant, of_constant, confusion = run.kind.constant_answer(run.train.examples), {}, {}
-    for split, predictions in predictor.predict(trainer.executor, run.evaluated, world):
+    for split, predictions in scorer.predict(run.evaluated, run.config.evaluation.batch_size):
         null_threshold = predictions.null_threshold
         scores[split.name] = run.kind.evaluate(predictions)
         confusion[split.name] = run.kind.confusion(predictions)

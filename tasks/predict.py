@@ -152,9 +152,9 @@ def main() -> None:
     features = finetuned.encode(rows.examples)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-    from tasks.training.network import Scorer
+    from tasks.training.network import loaded_scorer
 
-    scores = Scorer(finetuned, world).scores(features, arguments.batch_size)
+    scores = loaded_scorer(finetuned, world).scores(features, arguments.batch_size)
     if not world.is_first:
         return
     predictions = finetuned.kind.decode(scores, features, rows.examples)

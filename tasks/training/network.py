@@ -124,57 +124,48 @@ def build_prediction(network: TaskNetwork, precision: str = "float32", portable:
         return opened.finish({SCORES: network.scores(opened.feeds)})
 
 
-def batch_scores(
-    executor: paddle.static.Executor,
-    run: Callable[[Batch], Mapping[str, Any]],
-    features: Features,
-    width: int,
-    batch_size: int,
-    world: World,
-) -> Float32s:
-    """Return the scores of all units of some features, float32 [U, width], on every rank.
+@dataclass(frozen=True)
+class Scorer:
+    """Computes the scores of a task, in static mode.
 
-    Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
-
-    Args:
+    Attributes:
         run: returns the scores of the units of a batch as SCORES, whatever computes them.
-        width: see Kind.width.
     """
-    scores = np.zeros((features.num_units, width), np.float32)
-    batches = evaluation_batches(features.lengths, batch_size)[world.rank :: world.size]
-    with progress("predicting", sum(map(len, batches)), " samples") as bar:
-        for samples in until_requested(batches):
-            scores[features.unit_rows(samples)] = run(features.batch(samples))[SCORES]
-            bar.update(len(samples))
-    # The rows of other ranks are 0.
-    return sum_array(executor, scores, world)
 
+    kind: Kind[Any, Any]
+    run: Callable[[Batch], Mapping[str, Any]]
+    executor: paddle.static.Executor
+    world: World
 
-class Predictor:
-    """Computes the scores of a network with the parameters of the current scope."""
+    def scores(self, features: Features, batch_size: int) -> Float32s:
+        """Return the scores of all units of some features, float32 [U, width], on every rank.
 
-    def __init__(self, network: TaskNetwork, batch_size: int, precision: str = "float32") -> None:
-        self.kind, self._network, self._batch_size, self._precision = network.kind, network, batch_size, precision
-        self._program: Program | None = None  # built at the first use
+        Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
+        """
+        scores = np.zeros((features.num_units, self.kind.width), np.float32)
+        batches = evaluation_batches(features.lengths, batch_size)[self.world.rank :: self.world.size]
+        with progress("predicting", sum(map(len, batches)), " samples") as bar:
+            for samples in until_requested(batches):
+                scores[features.unit_rows(samples)] = self.run(features.batch(samples))[SCORES]
+                bar.update(len(samples))
+        # The rows of other ranks are 0.
+        return sum_array(self.executor, scores, self.world)
 
-    def scores(self, executor: paddle.static.Executor, features: Features, world: World) -> Float32s:
-        """Return the scores of all units of some features, see `batch_scores`."""
-        program = self._program = self._program or build_prediction(self._network, self._precision)
-        run = partial(program.run, executor)
-        return batch_scores(executor, run, features, self.kind.width, self._batch_size, world)
-
-    def predict(
-        self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World
-    ) -> Iterator[tuple[SplitData, Predictions]]:
+    def predict(self, splits: Sequence[SplitData], batch_size: int) -> Iterator[tuple[SplitData, Predictions]]:
         """Yield each split with its predictions, on every rank.
 
         A threshold for "no answer" that is not set is chosen on the first split, and used on all of them.
         """
         kind = self.kind
         for split in splits:
-            predictions = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
+            predictions = kind.decode(self.scores(split.features, batch_size), split.features, split.examples)
             kind = type(kind)(kind.task, kind.settings.with_null_threshold(predictions.null_threshold))
             yield split, predictions
+
+
+def trained_scorer(network: TaskNetwork, precision: str, executor: paddle.static.Executor, world: World) -> Scorer:
+    """Return the scorer of a network with the parameters of the current scope."""
+    return Scorer(network.kind, partial(build_prediction(network, precision).run, executor), executor, world)
 
 
 def build_scores(kind: Kind[Any, Any], network: Mapping[str, Any], _: Sequence[str], precision: str) -> Program:
@@ -183,33 +174,26 @@ def build_scores(kind: Kind[Any, Any], network: Mapping[str, Any], _: Sequence[s
     return build_prediction(TaskNetwork(kind, config, network["has_lm_transform"]), precision)
 
 
-class Scorer:
-    """Computes the scores of a fine-tuned model; in static mode."""
+def loaded_scorer(finetuned: LoadedModel, world: World) -> Scorer:
+    """Return the scorer of a fine-tuned model, or of an exported program.
 
-    def __init__(self, finetuned: LoadedModel, world: World) -> None:
-        """Load an exported program, or prepare one with its parameters.
-
-        Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded here.
-        """
-        self._kind, self._world = finetuned.kind, world
-        self._executor = paddle.static.Executor(world.place)
-        build, precision = partial(build_scores, finetuned.kind), finetuned.precision
-        if finetuned.exported is not None:
-            forward = exported_forward(finetuned.source, finetuned.exported, world.place, precision, build)
-        else:
-            model = finetuned.model
-            assert model is not None
-            network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-            built = partial(build, network.described())
-            forward = Forward(built, model.parameters, str(model.source), world.place, precision)
-        forward.prepare([SCORES])
-        self._run: Callable[[Batch], Mapping[str, Any]] = partial(forward.run, names=[SCORES])
-
-    def scores(self, features: Features, batch_size: int) -> Float32s:
-        """Return the scores of all units of some features, float32 [U, width], on every rank."""
-        return batch_scores(self._executor, self._run, features, self._kind.width, batch_size, self._world)
+    Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded here.
+    """
+    kind, precision = finetuned.kind, finetuned.precision
+    build = partial(build_scores, kind)
+    if finetuned.exported is not None:
+        forward = exported_forward(finetuned.source, finetuned.exported, world.place, precision, build)
+    else:
+        model = finetuned.model
+        assert model is not None
+        built = partial(build, TaskNetwork.of(kind, model.config, model.parameters).described())
+        forward = Forward(built, model.parameters, str(model.source), world.place, precision)
+    forward.prepare([SCORES])
+    return Scorer(kind, partial(forward.run, names=[SCORES]), paddle.static.Executor(world.place), world)
 
 
+# Makes the scorer of a training, once.
+ScorerOf = Callable[[paddle.static.Executor, World], Scorer]
 # The metric of the loop that chooses the best evaluation.
 SCORE = "score"
 # Scores of a split in the log and on the console; result.json has all of them.
@@ -218,7 +202,7 @@ EMBEDDING_PARTS = ("_embedding", "pre_encoder_layer_norm", "emb_hidden_mapping")
 LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
 
 
-def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) -> Job:
+def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> Job:
     """Return the job of a checked run."""
     config, model = run.config, run.encoder
     settings = config.optimizer.for_steps(run.max_steps)
@@ -231,6 +215,9 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         with closing(training_batches(features, shares, steps, config.trainer.workers)) as prefetched:
             yield from prefetched
 
+    def evaluator(executor: paddle.static.Executor, world: World) -> Scores:
+        return evaluate(scorer(executor, world), run.dev, run.metric, config.evaluation.batch_size)
+
     selects = bool(run.dev) and config.evaluation.choose == "best"
     unit = "" if metric.unit == "none" else f" ({metric.unit})"
     return Job(
@@ -241,7 +228,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         network=network,
         batch_size=config.optimizer.batch_size,
         batches=batches,
-        evaluators=(partial(evaluate, predictor, run.dev, run.metric),) if run.dev else (),
+        evaluators=(evaluator,) if run.dev else (),
         # Before the first step, the output layer is random.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
@@ -279,14 +266,12 @@ def rate_scale(name: str, num_layers: int, decay: float) -> float:
     return decay ** (num_layers + 1) if is_embedding else 1.0
 
 
-def evaluate(
-    predictor: Predictor, splits: Sequence[SplitData], metric: str, executor: paddle.static.Executor, world: World
-) -> Scores:
+def evaluate(scorer: Scorer, splits: Sequence[SplitData], metric: str, batch_size: int) -> Scores:
     """Return the headline scores of some splits: `metric` of the first one as "score", the others as SPLIT_METRIC."""
     scores: Scores = {}
-    for split, predictions in predictor.predict(executor, splits, world):
+    for split, predictions in scorer.predict(splits, batch_size):
         main = METRICS[predictions.task.metric].main
-        found = headline(predictor.kind.evaluate(predictions), metric, main)
+        found = headline(scorer.kind.evaluate(predictions), metric, main)
         scores |= {f"{split.name}_{name}": value for name, value in found.items()}
     return {SCORE: scores.pop(f"{splits[0].name}_{metric}"), **scores}
 
