@@ -149,7 +149,7 @@ class FineTuned:
         pairs = zip(places, rows, strict=True)
         # They are read as the objects of a file of JSON lines.
         examples = examples_of(self.task, [(place, _named(row, names, place)) for place, row in pairs])
-        features = self._model.encode(examples)
+        features = self._model.kind.encode(examples, self.tokenizer, training=False)
         predictions = self._model.kind.decode(self._scores(features, batch_size), features, examples)
         return self._model.kind.records(predictions)
 

@@ -23,7 +23,7 @@ from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
-from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, KINDS, check_exportable
+from ernie_gram.inference.description import DESCRIPTION, ENCODER, KINDS, check_exportable
 from ernie_gram.inference.onnx_folder import ONNX, TO, check_onnx, export_onnx
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, counted, first_line
@@ -172,8 +172,6 @@ def convert(arguments: argparse.Namespace) -> None:
         print(
             f"note     the output layer of a task is left out: there is no {FILE_NAME}; give the run of the fine-tuning"
         )
-    if outputs == ENCODER and form in (INFERENCE, ONNX) and model.pretraining is not None:
-        print(f"note     the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     lost = []
     if form in (INFERENCE, ONNX):
         check_exportable(model, outputs)

@@ -149,7 +149,7 @@ def main() -> None:
         for note in finetuned.notes:
             print_note(note)
         print("\n".join(rows.report.lines(MAX_LISTED)), file=console, flush=True)
-    features = finetuned.encode(rows.examples)
+    features = finetuned.kind.encode(rows.examples, finetuned.tokenizer, training=False)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
     from tasks.training.network import loaded_scorer

@@ -6,6 +6,7 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from tasks.layouts.rows import (
     Wanted,
     cleaned,
     locate,
-    made,
     rows_of,
 )
 
@@ -283,17 +283,12 @@ class TextFolders:
             # Names of files may repeat in other folders.
             prefix = f"{number}/" if len(files) > 1 else ""
             for name in self.classes if wanted.labelled else [""]:
-                if name and not (folder / name).is_dir():
-                    raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
-                for path in text_files_in(folder / name):
-                    yield self._row(path, name, prefix)
+                items = ((Place(path), path) for path in text_files_in(folder / name))
+                yield from rows_of(items, partial(self._values, label=name, prefix=prefix))
 
-    def _row(self, path: Path, label: str, prefix: str) -> AnyRow:
-        text = made(Place(path), read_text, path)
-        if isinstance(text, BadRow):
-            return text
+    def _values(self, path: Path, label: str, prefix: str) -> Mapping[str, Any]:
         gold = {"id": f"{prefix}{label}/{path.stem}", "label": label} if label else {"id": f"{prefix}{path.stem}"}
-        return Row(Place(path), cleaned({**gold, "text_a": text}, self.clean))
+        return cleaned({**gold, "text_a": read_text(path)}, self.clean)
 
 
 @dataclass(frozen=True)

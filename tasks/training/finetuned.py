@@ -7,7 +7,6 @@ kept beside it, as task.yaml.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,8 @@ from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tasks.kinds.base import Example, Kind
+from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.features import Features
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.registry import TASKS
@@ -142,11 +140,6 @@ class LoadedModel(TaskDescription):
         if settings.span.null_threshold is None:
             settings = settings.with_null_threshold(0.0)
         return kind_of(self.task, settings)
-
-    def encode(self, examples: Sequence[Example]) -> Features:
-        """Return the features of examples, for prediction."""
-        features: Features = self.kind.encode(examples, self.tokenizer, training=False)
-        return features
 
     def paddlenlp_head(self) -> TaskHead:
         """Return the output layer as PaddleNLP's class stores it; raises InputError if that class cannot store it.

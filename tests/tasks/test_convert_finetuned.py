@@ -49,7 +49,7 @@ def computed(finetuned: LoadedModel, folder: Path, rows: list[dict[str, Any]]) -
     from tasks.training.network import loaded_scorer
 
     examples = load_texts(finetuned.task, write_lines(folder / "own.jsonl", *rows), "json", "error").examples
-    features = finetuned.encode(examples)
+    features = finetuned.kind.encode(examples, finetuned.tokenizer, training=False)
     with fresh_scope() as executor:
         scores = loaded_scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
     return features.batch(np.arange(len(features))), scores
