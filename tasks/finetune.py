@@ -136,7 +136,7 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
     # The best answer that does not read the texts, if the kind has one.
     constant, of_constant, confusion = run.kind.constant_answer(run.train.examples), {}, {}
     for split, predictions in scorer.predict(run.evaluated, run.config.evaluation.batch_size):
-        null_threshold = predictions.null_threshold
+        null_threshold = predictions.options.get("threshold")
         scores[split.name] = run.kind.evaluate(predictions)
         confusion[split.name] = run.kind.confusion(predictions)
         if constant is not None:

@@ -27,7 +27,7 @@ from tasks.files.official import MEANING, add_bad_row_option, data_folder, load_
 from tasks.files.own_texts import FORMS, load_texts
 from tasks.files.submissions import companions_of, form_of, json_line, submission_files
 from tasks.kinds.task import Task
-from tasks.training.finetuned import LoadedModel, load_finetuned
+from tasks.training.finetuned import load_finetuned
 
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
@@ -95,18 +95,6 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def load_model(arguments: argparse.Namespace) -> LoadedModel:
-    """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
-    finetuned = load_finetuned(arguments.run)
-    if arguments.precision is not None:
-        finetuned = replace(finetuned, precision=arguments.precision)
-    if arguments.null_threshold is not None:
-        task = finetuned.task
-        require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
-        return replace(finetuned, settings=finetuned.settings.with_null_threshold(arguments.null_threshold))
-    return finetuned
-
-
 def split_of(task: Task, given: str | None) -> str:
     """Return the split to predict; raises InputError if the task has no such split."""
     tests = [*task.submission_splits, *(name for name in task.splits if name.startswith("test"))]
@@ -127,12 +115,16 @@ def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> li
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
-    finetuned = load_model(arguments)
+    finetuned = load_finetuned(arguments.run)
     task = finetuned.task
+    if arguments.precision is not None:
+        finetuned = replace(finetuned, precision=arguments.precision)
+    if arguments.null_threshold is not None:
+        require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
+        finetuned = replace(finetuned, settings=finetuned.settings.with_null_threshold(arguments.null_threshold))
     split = None if arguments.input else split_of(task, arguments.split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    precision = finetuned.precision
-    check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
+    check_device(arguments.device, finetuned.precision, processes, key="--device", precision_key="--precision")
     if split is None:
         rows = load_texts(task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)
     else:

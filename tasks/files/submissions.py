@@ -192,11 +192,8 @@ def no_answer_probabilities(predictions: Predictions) -> str:
     """
     from scipy.special import expit  # imported late: it takes a second
 
-    threshold = predictions.null_threshold
-    assert threshold is not None
-    details = zip(predictions.examples, predictions.details, strict=True)
-    values = {example.id: float(expit(detail["na_score"] - threshold)) for example, detail in details}
-    return json_line(values)
+    na_scores, threshold = predictions.options["na_prob"], predictions.options["threshold"]
+    return json_line({key: float(expit(na_score - threshold)) for key, na_score in na_scores.items()})
 
 
 def json_line(value: Any) -> str:

@@ -65,8 +65,7 @@ class Predictions:
         answers: one for each example, as in a submission: a label, a score, the index of an option, a text, or tags.
         details: one for each example: further values by name that JSON can represent, such as probabilities.
         for_metric: the answers in the form that the task's metric takes (see tasks/metrics/catalog.py).
-        options: keyword arguments of the metric.
-        null_threshold: the threshold that was used, if questions may be unanswerable (see SpanSettings).
+        options: keyword arguments of the metric; `threshold` is that for "no answer" (see SpanSettings).
     """
 
     task: Task
@@ -75,7 +74,6 @@ class Predictions:
     details: Sequence[Mapping[str, Any]]
     for_metric: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    null_threshold: float | None = None
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Return each example with its answer."""

@@ -193,7 +193,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
         # The metric of all such tasks, squad_v2, applies the threshold itself, and also finds the best one.
         options = {"na_prob": na_prob, "threshold": threshold}
-        return Predictions(self.task, examples, answers, details, for_metric, options, null_threshold=threshold)
+        return Predictions(self.task, examples, answers, details, for_metric, options)
 
     @staticmethod
     def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class Scorer:
         kind = self.kind
         for split in splits:
             predictions = kind.decode(self.scores(split.features, batch_size), split.features, split.examples)
-            kind = type(kind)(kind.task, kind.settings.with_null_threshold(predictions.null_threshold))
+            kind = type(kind)(kind.task, kind.settings.with_null_threshold(predictions.options.get("threshold")))
             yield split, predictions
 
 
