@@ -84,8 +84,6 @@ def read_description(path: Path) -> TaskDescription:
     Raises InputError that names the file if it is missing or damaged.
     """
     folder = described_folder(path)
-    if folder is None and not path.is_dir():
-        raise InputError(f"{path}: no such folder")
     if folder is None:
         raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder; give the run itself")
     source = folder / FILE_NAME

@@ -33,14 +33,15 @@ from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
 from reader.batches.sampler import accumulation_steps
-from reader.system.arrays import Float32s
+from reader.system.arrays import Float32s, Int64s
+from reader.system.processes import prefetched
 from reader.system.progress import progress
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.features import Features
 from tasks.kinds.networks import KindHead
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
-from tasks.training.batches import evaluation_batches, rank_batches, training_batches
+from tasks.training.batches import evaluation_batches, micro_batches, rank_batches
 from tasks.training.data import FINAL, SplitData
 from tasks.training.finetuned import LoadedModel
 from tasks.training.prepare import Finetuning
@@ -212,8 +213,12 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         features, size, pool = run.train.features, config.optimizer.batch_size, config.optimizer.length_pool
         shares = rank_batches(features.lengths, size, pool, config.seed, consumed // size, world.rank, world.size)
         steps = accumulation_steps(size, world.size, config.trainer.micro_batch)
-        with closing(training_batches(features, shares, steps, config.trainer.workers)) as prefetched:
-            yield from prefetched
+
+        def made(samples: Int64s) -> list[Batch]:
+            return [features.batch(part) for part in micro_batches(features.lengths, samples, steps)]
+
+        with closing(prefetched(made, shares, config.trainer.workers)) as steps_of_rank:
+            yield from steps_of_rank
 
     def evaluator(executor: paddle.static.Executor, world: World) -> Scores:
         return evaluate(scorer(executor, world), run.dev, run.metric, config.evaluation.batch_size)
