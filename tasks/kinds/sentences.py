@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer
 
 
-# Of 510 tokens, upstream meant to read the first 128 and the last 382.
-HEAD_SHARE = (128, 510)
-
-
 @dataclass(frozen=True)
 class SentenceExample:
     """One or two texts, and a gold value.
@@ -130,8 +126,7 @@ def _views(tokens: Int32s, room: int, settings: InputSettings, training: bool) -
     """Return the inputs of a single text that is too long, each as its parts: one, or three in evaluation."""
     if settings.long_text == "head":
         return [[tokens[:room]]]
-    share, whole = HEAD_SHARE
-    head = room * share // whole
+    head = room * 128 // 510  # of 510 tokens, upstream meant to read the first 128 and the last 382
     both = [tokens[:head], tokens[head - room :]]
     if training or settings.long_text == "head_tail":
         return [both]

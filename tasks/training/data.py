@@ -173,20 +173,15 @@ def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | No
     bounds = np.arange(limit + 1) * count // limit
     places = bounds[:-1], np.random.default_rng(0).integers(bounds[:-1], bounds[1:])
     first, drawn = ([examples[i] for i in each] for each in places)
-    whole = labels_in(kind, examples)
-    distances = [_label_distance(labels_in(kind, each), whole) for each in (first, drawn)]
+    distances = [_label_distance(kind, each, examples) for each in (first, drawn)]
     return drawn if distances[0] > distances[1] + CLOSE else first
 
 
-def _label_distance(labels: Counter[str], others: Counter[str]) -> float:
-    """Return the total variation distance between the shares of the labels, from 0 to 1."""
+def _label_distance(kind: Kind[Any, Any], *samples: Sequence[Example]) -> float:
+    """Return the total variation distance between the shares of the labels in two samples, from 0 to 1."""
+    labels, others = (Counter(label for each in sample for label in kind.labels_of(each)) for sample in samples)
     totals = max(labels.total(), 1), max(others.total(), 1)
     return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
-
-
-def labels_in(kind: Kind[Any, Any], examples: Sequence[Example]) -> Counter[str]:
-    """Return the number of examples that have each label, or entities of each type."""
-    return Counter(label for example in examples for label in kind.labels_of(example))
 
 
 def check_sentence_types(model: ModelRecord, splits: Iterable[SplitData]) -> None:

@@ -47,8 +47,6 @@ PREDICTIONS = "predictions_"
 # The key of Finetuning.made_from in result.json.
 MADE_FROM = "made_from"
 
-UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
-
 
 @dataclass(frozen=True)
 class Finetuning(TaskData):
@@ -122,11 +120,9 @@ class Finetuning(TaskData):
 
     def warnings(self) -> list[str]:
         """Return a line for each valid but probably unintended property of the settings and the data."""
-        lines = [
-            f"{split.name}: {warning}"
-            for split in self.splits
-            if (warning := unknown_warning(split.unknown, self.model.vocabulary, UNKNOWN_ADVICE))
-        ]
+        advice = "start from a model whose vocabulary is of the texts' language, or larger"
+        found = ((split.name, unknown_warning(split.unknown, self.model.vocabulary, advice)) for split in self.splits)
+        lines = [f"{name}: {warning}" for name, warning in found if warning]
         if not self.dev:
             lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")
         elif not self.dev[0].name.startswith("dev"):
