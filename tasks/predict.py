@@ -29,9 +29,6 @@ from tasks.files.submissions import companions_of, form_of, json_line, submissio
 from tasks.kinds.task import Task
 from tasks.training.finetuned import load_finetuned
 
-# Bad rows that are listed on the console.
-MAX_LISTED = 20
-
 EPILOG = """--input FILE is read in the form that --layout names:
   task   (default) like the task's own files: the same columns or keys, header and separators. Gold values are not
          needed, and not read. If the task has folders of texts, FILE is a folder, without folders of classes
@@ -140,7 +137,7 @@ def main() -> None:
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)
-        print("\n".join(rows.report.lines(MAX_LISTED)), file=console, flush=True)
+        print("\n".join(rows.report.lines(limit=20)), file=console, flush=True)
     features = finetuned.kind.encode(rows.examples, finetuned.tokenizer, training=False)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.

@@ -225,7 +225,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def evaluate(self, predictions: Predictions) -> Scores:
         """Return the scores that the task's metric gives for labelled examples, by name."""
         metric = METRICS[self.task.metric]
-        return metric(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
+        return metric.function(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
 
     def constant_answer(self, examples: Sequence[ExampleT]) -> Any:
         """Return the best answer that ignores the texts, found in training examples; None for most kinds."""

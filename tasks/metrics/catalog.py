@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from reader.errors import first_line
 from tasks.metrics.answers import cmrc2018, dureader_robust, squad_v1, squad_v2
@@ -68,10 +68,6 @@ class Metric:
     def description(self) -> str:
         """What is computed: the first line of the function's docstring."""
         return first_line(self.function.__doc__).removeprefix("Return ")
-
-    def __call__(self, gold: Any, predictions: Any, **options: Any) -> Scores:
-        """Return the scores of some predictions."""
-        return self.function(gold, predictions, **options)
 
 
 METRICS: dict[str, Metric] = {

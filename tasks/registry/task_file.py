@@ -129,16 +129,13 @@ def _source(value: Any) -> Source:
 
 
 def _check_roles(kind: type[Kind[Any, Any]], columns: Columns) -> None:
-    needed, optional = ([role.name for role in kind.roles if role.needed is needs] for needs in (True, False))
-    for role in columns:
-        if role not in needed + optional:
-            names = ", ".join(needed + optional)
-            raise InputError(
-                f"columns: {role!r} is no value of {kind.name} ({names}){similar(role, needed + optional)}"
-            )
-    for role in needed:
-        if role not in columns:
-            raise InputError(f"columns: {role} is missing; give its column by name, or by number counted from 1")
+    names = [role.name for role in kind.roles]
+    for name in columns:
+        if name not in names:
+            raise InputError(f"columns: {name!r} is no value of {kind.name} ({', '.join(names)}){similar(name, names)}")
+    for role in kind.roles:
+        if role.needed and role.name not in columns:
+            raise InputError(f"columns: {role.name} is missing; give its column by name, or by number counted from 1")
 
 
 def _splits(tree: dict[str, Any], is_registry: bool) -> dict[str, Split]:

@@ -134,10 +134,8 @@ class LoadedModel(TaskDescription):
     @property
     def kind(self) -> Kind[Any, Any]:
         """The kind of the task. Without a threshold for "no answer", it takes 0."""
-        settings = self.settings
-        if settings.span.null_threshold is None:
-            settings = settings.with_null_threshold(0.0)
-        return kind_of(self.task, settings)
+        threshold = self.settings.span.null_threshold
+        return kind_of(self.task, self.settings.with_null_threshold(0.0 if threshold is None else threshold))
 
     def paddlenlp_head(self) -> TaskHead:
         """Return the output layer as PaddleNLP's class stores it; raises InputError if that class cannot store it.
