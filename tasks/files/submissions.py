@@ -36,7 +36,6 @@ from tasks.layouts.tables import Conll, Tsv
 NA_PROB = "na_prob.json"
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}
-DIAGNOSTIC = "diagnostic"
 # The old test files of the sets for which CLUE 1.1 has new ones.
 TEST_1_0 = "test1.0"
 
@@ -125,7 +124,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
 
 def glue_file_name(task: Task, split: str) -> str:
     """Return GLUE's name of the file, for example MNLI-mm.tsv."""
-    if split == DIAGNOSTIC:
+    if split == "diagnostic":
         return "AX.tsv"
     return f"{task.title}{GLUE_SUFFIXES.get(split.partition('_')[2], '')}.tsv"
 

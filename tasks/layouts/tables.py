@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -22,7 +23,6 @@ from tasks.layouts.rows import (
     Columns,
     OmittedRow,
     Place,
-    Row,
     Wanted,
     cleaned,
     rows_of,
@@ -216,12 +216,11 @@ class Conll:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the sentences of each file."""
         for path in files:
-            for is_sentence, lines in itertools.groupby(read_lines(path), _is_of_sentence):
-                if is_sentence:
-                    yield self._row(list(lines), wanted.labelled)
+            groups = itertools.groupby(read_lines(path), _is_of_sentence)
+            sentences = (list(lines) for is_sentence, lines in groups if is_sentence)
+            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, wanted.labelled))
 
-    def _row(self, sentence: Sequence[tuple[Place, str | BadRow]], labelled: bool) -> AnyRow:
-        first = sentence[0][0]
+    def _values(self, labelled: bool, sentence: Sequence[tuple[Place, str | BadRow]]) -> Mapping[str, Any]:
         columns = [self.token_column, *([self.tag_column] if labelled else [])]
         needed = max(max(column, -column) for column in columns)
         if labelled and self.tag_column < 0:
@@ -230,14 +229,14 @@ class Conll:
         tokens: list[list[str]] = []
         for place, line in sentence:
             if isinstance(line, BadRow):
-                return BadRow(f"a sentence with a bad line {place.line}: {line.reason}", first)
+                raise BadRow(f"a sentence with a bad line {place.line}: {line.reason}")
             # Not str.split(): a token may be an ideographic space.
             fields = re.split("[ \t]+", line.strip(" \t"))
             if len(fields) < needed:
                 reason = f"too few fields in {line[:40]!r}: {len(fields)} instead of at least {needed}"
-                return BadRow(f"a sentence with a bad line {place.line}: {reason}", first)
+                raise BadRow(f"a sentence with a bad line {place.line}: {reason}")
             tokens.append([fields[column - (column > 0)] for column in columns])
-        return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
+        return dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False))
 
 
 def _is_of_sentence(placed: tuple[Place, str | BadRow]) -> bool:

@@ -16,9 +16,8 @@ from tasks.kinds.task import Task
 from tasks.registry.task_file import SOURCES, read_task_file, task_of
 
 FILES = ("glue", "english", "chinese", "clue")
-FURTHER_KEYS = (SOURCES, "folders", "submission", "submission_name")
 TASKS: dict[str, Task] = {
-    name: task_of(row, name, FURTHER_KEYS)
+    name: task_of(row, name, (SOURCES, "folders", "submission", "submission_name"))
     for file in FILES
     for name, row in read_yaml(CONF / "registry" / f"{file}.yaml").items()
 }
