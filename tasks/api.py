@@ -5,30 +5,29 @@ Paddle is loaded when it is first needed. Nothing here changes the caller's mode
 
 from __future__ import annotations
 
-import json
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ernie_gram.api import Model
-from ernie_gram.config.checks import check_counts
+from ernie_gram.config.checks import check_counts, require
 from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import World, current_place
 from ernie_gram.distributed.loading import import_paddle
+from ernie_gram.inference.description import PRECISIONS
 from reader.errors import InputError, located, quoted
 from reader.system.arrays import Float32s
 from reader.system.processes import lines_of_module
 from reader.tokenization.given_texts import is_table, listed
 from tasks.files.own_texts import examples_of, plain_values, table_rows
-from tasks.kinds.base import Example
 from tasks.kinds.features import Features
 from tasks.kinds.task import Task
-from tasks.layouts.lines import parse_json
 from tasks.layouts.rows import Place
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
@@ -80,7 +79,8 @@ class FineTuned:
         for note in model.notes:
             warnings.warn(note, stacklevel=2)
         if precision is not None:
-            model = model.with_precision(precision)
+            require(precision in PRECISIONS, "precision", f"{precision!r}: give {' or '.join(PRECISIONS)}")
+            model = replace(model, precision=precision)
         return cls(model)
 
     @classmethod
@@ -145,48 +145,36 @@ class FineTuned:
         rows = listed(rows, ROWS)
         if not rows:
             return []
-        examples = self._examples(rows)
-        features = self._model.encode(examples)
+        names, places = plain_values(self.task), [Place(Path(f"{ROWS}[{i}]")) for i in range(len(rows))]
+        pairs = zip(places, rows, strict=True)
+        # They are read as the objects of a file of JSON lines.
+        examples = examples_of(self.task, [(place, _named(row, names, place)) for place, row in pairs])
+        features = self._model.kind.encode(examples, self.tokenizer, training=False)
         predictions = self._model.kind.decode(self._scores(features, batch_size), features, examples)
         return self._model.kind.records(predictions)
-
-    def _examples(self, rows: Sequence[Row]) -> list[Example]:
-        """Return rows as examples, read as the objects of a file of JSON lines."""
-        names, places = plain_values(self.task), [Place(Path(f"{ROWS}[{i}]")) for i in range(len(rows))]
-        pairs = zip(rows, places, strict=True)
-        return examples_of(self.task, [(place, _record(row, names, place)) for row, place in pairs])
 
     def _scores(self, features: Features, batch_size: int) -> Float32s:
         import_paddle()
         import paddle
 
         from ernie_gram.graph import static_mode
-        from tasks.training.network import Scorer
+        from tasks.training.network import loaded_scorer
 
         if self._scorer is None:
             place, scope = current_place(), paddle.static.Scope()
             with static_mode(scope):
-                self._scorer = Scorer(self._model, World(0, 1, place)), scope
+                self._scorer = loaded_scorer(self._model, World(0, 1, place)), scope
         scorer, scope = self._scorer
         with static_mode(scope):
             return scorer.scores(features, batch_size)
 
 
-def _record(row: Row, names: Sequence[str], place: Place) -> Any:
-    """Return a row as an object of JSON. Raises InputError if it holds other things than texts, numbers and lists."""
-    try:
-        line = json.dumps(dict(_named(row, names, place)), default=np.ndarray.tolist)
-    except TypeError as error:
-        raise InputError(f"{place}: expected texts, numbers and lists, not {quoted(row)}") from error
-    return parse_json(line, place)
-
-
-def _named(row: Any, names: Sequence[str], where: Place) -> Mapping[str, Any]:
+def _named(row: Any, names: Sequence[str], where: Place) -> dict[str, Any]:
     """Return the values of a row by name. Raises InputError if there are more or fewer than the task has."""
     if hasattr(row, "to_dict") and not is_table(row):
         row = row.to_dict()  # a row of a DataFrame
     if isinstance(row, Mapping):
-        return row
+        return {key: each.tolist() if isinstance(each, np.ndarray) else each for key, each in row.items()}
     if isinstance(row, bytes) or is_table(row) or not isinstance(row, Iterable):
         raise InputError(f"{where}: expected a text, several in a tuple or a list, or a dict, not {quoted(row)}")
     if names == ["tokens"]:

@@ -59,13 +59,13 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
     head = finetuned.paddlenlp_head()
-    inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
+    inputs, has_pairs = finetuned.settings.input, "text_b" in plain_values(finetuned.task)
     is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
     options = {
         "head": head,
         "max_tokens": inputs.max_seq_len,
         "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
-        "further": {FILE_NAME: as_json(finetuned.description)},
+        "further": {FILE_NAME: as_json(finetuned)},
     }
     return write_model(without_layer(finetuned.model), folder, paddlenlp.NAME, accept_loss, **options)
 
@@ -79,11 +79,11 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
     from ernie_gram.inference.export import export_program
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
-    model, description = finetuned.model, finetuned.description
-    if on_cpu():
-        description = replace(description, precision="float32")  # a portable program computes in float32
+    model = finetuned.model
+    # A portable program computes in float32.
+    description = replace(finetuned, precision="float32") if on_cpu() else finetuned
     network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-    program = build_prediction(network, finetuned.description.precision, portable=True)
+    program = build_prediction(network, finetuned.precision, portable=True)
     further = {FILE_NAME: as_json(description).encode()}
     own = (described_folder(finetuned.source) or folder) / TASK_FILE
     if own.is_file():
@@ -140,8 +140,6 @@ def convert(arguments: argparse.Namespace) -> None:
         print(
             f"note     the output layer of a task is left out: there is no {FILE_NAME}; give the run of the fine-tuning"
         )
-    if outputs == ENCODER and form in (INFERENCE, ONNX) and model.pretraining is not None:
-        print(f"note     the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     lost = []
     if form in (INFERENCE, ONNX):
         has_outputs = outputs != FILL_MASK or model.pretraining is not None

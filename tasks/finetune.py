@@ -11,12 +11,14 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
-from ernie_gram.distributed.world import WORLD_SIZE, World, start_world
+from ernie_gram.distributed.world import WORLD_SIZE, start_world
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
@@ -24,16 +26,17 @@ from reader import console_script
 from reader.commands import run_command
 from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
+from tasks.files.submissions import form_of
 from tasks.metrics.catalog import METRICS
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
-from tasks.training.data import equal_predictions, share
-from tasks.training.prepare import MADE_FROM, Finetuning, output_folder, prepare
+from tasks.training.data import share
+from tasks.training.prepare import MADE_FROM, PREDICTIONS, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.network import Predictor
+    from tasks.training.network import Scorer
 
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
@@ -88,42 +91,39 @@ def settings(arguments: Sequence[str]) -> list[str]:
     return [*settings_of(task), "--paths.model", model, *more]
 
 
-def finetune(run: Finetuning) -> dict[str, Any]:
-    """Train a checked run, predict with the chosen model, and write everything into the run's folder.
-
-    Returns the content of result.json, on every rank.
-    """
+def finetune(run: Finetuning) -> None:
+    """Train a checked run, predict with the chosen model, and write everything into the run's folder."""
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
-    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
+    from tasks.training.network import TaskNetwork, finetuning_job, trained_scorer
 
     with end_at_signals():
         network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-        predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
+        scorer = cache(partial(trained_scorer, network, run.config.optimizer.precision))
         began = time.monotonic()
-        trainer = Trainer(finetuning_job(run, network, predictor), world)
+        trainer = Trainer(finetuning_job(run, network, scorer), world)
         first_step = trainer.step
         trainer.train()
-        seconds = {"data": run.seconds, "training": time.monotonic() - began}
-        result = predict(run, trainer, predictor, world)
-    result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
+        trained = time.monotonic()
+        result = predict(run, trainer, scorer(trainer.executor, world))
+    seconds = {"data": run.seconds, "training": trained - began, "prediction": time.monotonic() - trained}
+    result["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
     if world.is_first:
         if "null_threshold" in result:
             run.write_description(result["null_threshold"])
         # Last: a run with a result is finished.
         write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    return result
 
 
-def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:
+def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]:
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
-    from tasks.training.network import headline, write_predictions
+    from tasks.training.network import headline
 
-    step, names = trainer.step, trainer.updater.parameters
+    world, step, names = scorer.world, trainer.step, trainer.updater.parameters
     if trainer.progress.best_step is not None:
         step = trainer.progress.best_step
         if world.is_first:
@@ -131,26 +131,29 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             checkpoint.verify(best, checkpoint.MODEL_FILES)
             set_arrays(checkpoint.load_model(best), names, str(best), world.place)
         copy_from_first_rank(trainer.executor, names, world)
-    began = time.monotonic()
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
-    confusion = {}
-    for split, predictions in predictor.predict(trainer.executor, run.evaluated, world):
-        null_threshold = predictions.null_threshold
+    # The best answer that does not read the texts, if the kind has one.
+    constant, of_constant, confusion = run.kind.constant_answer(run.train.examples), {}, {}
+    for split, predictions in scorer.predict(run.evaluated, run.config.evaluation.batch_size):
+        null_threshold = predictions.options.get("threshold")
         scores[split.name] = run.kind.evaluate(predictions)
         confusion[split.name] = run.kind.confusion(predictions)
+        if constant is not None:
+            answers, details = [constant] * len(split.examples), [dict[str, Any]()] * len(split.examples)
+            of_constant[split.name] = run.kind.evaluate(run.kind.predictions(split.examples, answers, details))
         if world.is_first:
-            path = write_predictions(run.output, split.name, predictions)
+            form = form_of(run.task)
+            path = run.output / f"{PREDICTIONS}{split.name}{Path(form.file_name(run.task, split.name)).suffix}"
+            write_atomically(path, form.content(predictions))
             headlines = headline(scores[split.name], run.metric, metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")
-            if warning := equal_predictions(run.kind, split, predictions):
-                print_warning(warning)
     return {
         "task": run.task.name,
         "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
         "score": scores[run.dev[0].name][run.metric] if run.dev else None,
         "scores": scores,
-        **constant_scores(run),
+        **({"constant": {"answer": constant, "scores": of_constant}} if of_constant else {}),
         **({"confusion": confusion} if any(confusion.values()) else {}),
         **({} if null_threshold is None else {"null_threshold": null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
@@ -164,27 +167,11 @@ def predict(run: Finetuning, trainer: Trainer, predictor: Predictor, world: Worl
             }
             for split in run.splits
         },
-        "seconds": {"prediction": time.monotonic() - began},
         "processes": world.size,
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
         MADE_FROM: run.made_from,
         "settings": asdict(run.config),
     }
-
-
-def constant_scores(run: Finetuning) -> dict[str, Any]:
-    """Return the entry `constant` of a result: the best answer that does not read the texts, and its scores.
-
-    A task without such an answer has no entry.
-    """
-    kind, scores = run.kind, {}
-    answer = kind.constant_answer(run.train.examples)
-    if answer is None:
-        return {}
-    for split in run.evaluated:
-        answers = [answer] * len(split.examples)
-        scores[split.name] = kind.evaluate(kind.predictions(split.examples, answers, [{} for _ in answers]))
-    return {"constant": {"answer": answer, "scores": scores}}
 
 
 # As `paddle.distributed.launch tasks/finetune.py` starts it.

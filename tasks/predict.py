@@ -27,10 +27,7 @@ from tasks.files.official import MEANING, add_bad_row_option, data_folder, load_
 from tasks.files.own_texts import FORMS, load_texts
 from tasks.files.submissions import companions_of, form_of, json_line, submission_files
 from tasks.kinds.task import Task
-from tasks.training.finetuned import LoadedModel, load_finetuned
-
-# Bad rows that are listed on the console.
-MAX_LISTED = 20
+from tasks.training.finetuned import load_finetuned
 
 EPILOG = """--input FILE is read in the form that --layout names:
   task   (default) like the task's own files: the same columns or keys, header and separators. Gold values are not
@@ -95,20 +92,6 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def load_model(arguments: argparse.Namespace) -> LoadedModel:
-    """Return the fine-tuned model with the precision, and the threshold for "no answer", to use; raises InputError."""
-    finetuned = load_finetuned(arguments.run)
-    if arguments.precision is not None:
-        finetuned = finetuned.with_precision(arguments.precision, "--precision")
-    if arguments.null_threshold is not None:
-        task = finetuned.task
-        require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
-        description = finetuned.description
-        settings = description.settings.with_null_threshold(arguments.null_threshold)
-        return replace(finetuned, description=replace(description, settings=settings))
-    return finetuned
-
-
 def split_of(task: Task, given: str | None) -> str:
     """Return the split to predict; raises InputError if the task has no such split."""
     tests = [*task.submission_splits, *(name for name in task.splits if name.startswith("test"))]
@@ -129,12 +112,16 @@ def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> li
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
-    finetuned = load_model(arguments)
+    finetuned = load_finetuned(arguments.run)
     task = finetuned.task
+    if arguments.precision is not None:
+        finetuned = replace(finetuned, precision=arguments.precision)
+    if arguments.null_threshold is not None:
+        require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
+        finetuned = replace(finetuned, settings=finetuned.settings.with_null_threshold(arguments.null_threshold))
     split = None if arguments.input else split_of(task, arguments.split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    precision = finetuned.description.precision
-    check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
+    check_device(arguments.device, finetuned.precision, processes, key="--device", precision_key="--precision")
     if split is None:
         rows = load_texts(task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)
     else:
@@ -150,13 +137,13 @@ def main() -> None:
     if RANK == 0:
         for note in finetuned.notes:
             print_note(note)
-        print("\n".join(rows.report.lines(MAX_LISTED)), file=console, flush=True)
-    features = finetuned.encode(rows.examples)
+        print("\n".join(rows.report.lines(limit=20)), file=console, flush=True)
+    features = finetuned.kind.encode(rows.examples, finetuned.tokenizer, training=False)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-    from tasks.training.network import Scorer
+    from tasks.training.network import loaded_scorer
 
-    scores = Scorer(finetuned, world).scores(features, arguments.batch_size)
+    scores = loaded_scorer(finetuned, world).scores(features, arguments.batch_size)
     if not world.is_first:
         return
     predictions = finetuned.kind.decode(scores, features, rows.examples)

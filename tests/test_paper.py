@@ -193,7 +193,7 @@ def test_published_scores_are_on_the_page_and_columns_are_scores_of_the_registry
     assert published_columns(["own"]) == []
     for column in published_columns(TASKS):
         for name, scores in column["scores"].items():
-            splits, metrics = TASKS[name].evaluation_splits, METRICS[TASKS[name].metric].reported_scores
+            splits, metrics = TASKS[name].evaluation_splits, METRICS[TASKS[name].metric].reported
             known = {f"{split}.{metric}" for split in splits for metric in metrics} | {"accuracy"}
             assert scores.keys() <= known, name
     page = (ROOT / "docs" / "paper.md").read_text("utf-8")

@@ -15,26 +15,18 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from ernie_gram.config.checks import require
-from reader.errors import InputError, counted, similar
+from reader.errors import InputError, counted
 from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.checked_values import Reading
-from tasks.kinds.task import TRAIN, Split, Task
+from tasks.kinds.task import TRAIN, Task
 from tasks.layouts.rows import AnyRow, BadRow, Layout, OmittedRow, Place, Row, made
 
 VARIABLE = "DATA"
 FILES = "folder with the official files of a task, or the benchmark's folder above it"
 MEANING = f"{FILES} (default: {VARIABLE})"
-
-
-def split_named(task: Task, name: str) -> Split:
-    """Return a split of a task; raises InputError, with the splits that it has, for an unknown name."""
-    if name not in task.splits:
-        known = ", ".join(task.splits)
-        raise InputError(f"the task {task.name} has no split {name!r}; it has: {known}{similar(name, task.splits)}")
-    return task.splits[name]
 
 
 def labelled_split(task: Task, name: str | None) -> str:
@@ -52,23 +44,18 @@ def find_files(task: Task, folder: Path, split: str) -> tuple[tuple[Path, ...], 
 
     Raises InputError that names the folders and the official names if no source of the split is complete.
     """
-    sources = split_named(task, split).sources
+    sources = task.splits[split].sources
     folders = [folder, *(folder / name for name in task.folders)]
-    incomplete = []
     for source in sources:
         for place in folders:
             paths = tuple(place / name for name in source.files)
-            missing = [path for path in paths if not path.exists()]
-            if not missing:
+            if all(path.exists() for path in paths):
                 return paths, source.layout or task.layout
-            if len(missing) < len(paths):
-                incomplete.append(f"{missing[0]} is missing beside {paths[0].name}")
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder with the files of {task.title}")
     names = ", or ".join(" and ".join(source.files) for source in sources)
     also = f" (also looked in its folders {', '.join(task.folders)})" if task.folders else ""
-    found = f"; {incomplete[0]}" if incomplete else ""
-    raise InputError(f"{folder}: no files of the split {split!r} of {task.title}; looked for {names}{also}{found}")
+    raise InputError(f"{folder}: no files of the split {split!r} of {task.title}; looked for {names}{also}")
 
 
 def digest_of_files(files: Iterable[Path]) -> str:
@@ -139,7 +126,7 @@ class Report:
     files: tuple[Path, ...]
     rows: int
     examples: int
-    omitted: tuple[OmittedRow, ...]
+    omitted: tuple[BadRow, ...]
     bad: tuple[BadRow, ...]
     notes: Mapping[str, int]
 
@@ -153,7 +140,7 @@ class Report:
         lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
         if self.bad:
             lines.append(f"  bad rows skipped {len(self.bad)}:")
-            lines += [f"    {place}: {reason}" for place, reason in self.bad[:limit]]
+            lines += [f"    {row}" for row in self.bad[:limit]]
             hidden = len(self.bad) - len(self.bad[:limit])
             lines += [f"    and {hidden} more"] if hidden else []
         return lines
@@ -179,7 +166,7 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """
     if split != TRAIN:
         task = with_labels(task, folder, on_bad_row)
-    reading = Reading(task, labelled=split_named(task, split).labelled, training=split == TRAIN)
+    reading = Reading(task, labelled=task.splits[split].labelled, training=split == TRAIN)
     files, layout = find_files(task, folder, split)
     rows = layout.rows(files, KINDS[task.kind].wanted(reading.labelled))
     return read_rows(rows, files, split, reading, on_bad_row)
@@ -197,23 +184,22 @@ def read_rows(
         on_bad_row: None is "error" without advice on options.
     """
     task, examples = reading.task, list[Example]()
-    omitted: list[OmittedRow] = []
-    bad: list[BadRow] = []
+    omitted, bad = list[BadRow](), list[BadRow]()
     notes = Counter[str]()
     first_places: dict[str, Place] = {}
     count, read_example = 0, KINDS[task.kind].read_example
     with progress(f"reading {files[0]}", unit=" rows") as bar:
         for row in rows:
             reading.notes.clear()
-            made_row: Example | BadRow | OmittedRow
+            made_row: Example | BadRow
             made_row = made(row.place, read_example, row, str(count), reading) if isinstance(row, Row) else row
             count += 1
             bar.update(1)
             # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
-            if not reading.training and not isinstance(made_row, (BadRow, OmittedRow)):
+            if not reading.training and not isinstance(made_row, BadRow):
                 earlier = first_places.setdefault(made_row.id, made_row.place)
                 if earlier is not made_row.place:
-                    made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
+                    made_row = BadRow(f"the id {made_row.id!r} is not unique; it is also at {earlier}", made_row.place)
             if isinstance(made_row, OmittedRow):
                 omitted.append(made_row)
             elif not isinstance(made_row, BadRow):
@@ -223,10 +209,10 @@ def read_rows(
                 bad.append(made_row)
             else:
                 advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
-                raise InputError(f"{made_row.place}: {made_row.reason}{advice}")
+                raise InputError(f"{made_row}{advice}")
     report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(notes))
     if not examples:
-        first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
+        first = f"; the first one is at {bad[0]}" if bad else ""
         raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")
     return Examples(examples, report)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -16,8 +15,8 @@ from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Chid, CluewscMarked
-from tasks.layouts.lines import JsonLines, ObjectLines, TextOrTokens, UnreadableError
-from tasks.layouts.rows import AnyRow, Cleaner, Layout, Place, RowError, Wanted, rows_of, single_columns
+from tasks.layouts.lines import JsonLines, ObjectLines
+from tasks.layouts.rows import AnyRow, BadRow, Cleaner, Layout, Place, Wanted, rows_of
 from tasks.layouts.tables import Delimited, Tsv
 
 Form: TypeAlias = Literal["task", "lines", "json"]
@@ -27,14 +26,21 @@ SPLIT = "input"
 
 @dataclass(frozen=True)
 class OwnObjects(JsonLines):
-    """JSON objects of a user. A value that the kind of task knows, but that this task does not have, is an error."""
+    """JSON objects of a user. A value that the kind of task knows, but that this task does not have, is an error.
+
+    If there is a key `text`, each has the list `tokens` or a `text` without tokens.
+    """
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values under the keys."""
         for role in wanted.roles.values():
             if record.get(role.name) is not None and role.name not in self.columns and not role.is_gold:
-                raise RowError(f"the rows of this task have no {role.name}; remove it")
-        return super().values(record, wanted)
+                raise BadRow(f"the rows of this task have no {role.name}; remove it")
+        if "text" not in self.columns:
+            return super().values(record, wanted)
+        if ("tokens" in record) == ("text" in record):
+            raise BadRow("expected either the key 'tokens' or the key 'text' in the object")
+        return {key: record[key] for key in self.columns if key in record}
 
 
 def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Examples:
@@ -55,7 +61,7 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     try:
         loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
         _check_separated(loaded, task, layout, path)
-    except UnreadableError:
+    except BadRow:
         raise
     except InputError as error:
         own = "files like the task's own" if form == "task" else ", ".join(values)
@@ -82,16 +88,9 @@ def task_layout(task: Task) -> Layout:
     if isinstance(layout, Delimited):
         # A short row of the user's is a bad row, which is named.
         layout = replace(layout, omit_short_rows=False)
-    if isinstance(layout, JsonLines) or (isinstance(layout, Delimited) and _has_names(layout)):
+    if isinstance(layout, JsonLines | Delimited):
         return replace(layout, columns={"id": "id", **layout.columns})
     return layout
-
-
-def _has_names(layout: Delimited) -> bool:
-    """Return whether the columns of a table may have names."""
-    columns = chain.from_iterable(map(single_columns, layout.columns.values()))
-    is_named = any(isinstance(column, str) for column in columns)
-    return layout.header == "yes" or layout.names is not None or (layout.header == "auto" and is_named)
 
 
 def plain_values(task: Task) -> list[str]:
@@ -132,7 +131,8 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
     clean: Cleaner | None = getattr(task.layout, "clean", None)
     kind = KINDS[task.kind]
     if form == "json":
-        return TextOrTokens() if kind.splits_texts else OwnObjects({name: name for name in ("id", *values)}, clean)
+        names = ("id", *values, *["text"] * kind.splits_texts)
+        return OwnObjects({name: name for name in names}, clean)
     wanted = kind.wanted(labelled=False)
     names = tuple("text" if kind.splits_texts and name == "tokens" else name for name in values)
     for name in names:

@@ -17,7 +17,6 @@ Sources:
 from __future__ import annotations
 
 import json
-import math
 import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,13 +30,12 @@ from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import Task
 from tasks.layouts.lines import JsonLines, read_json
-from tasks.layouts.rows import Layout, OmittedError, Place, Role, Row, RowError, Wanted
+from tasks.layouts.rows import BadRow, Layout, Place, Role, Row, Wanted
 from tasks.layouts.tables import Conll, Tsv
 
 NA_PROB = "na_prob.json"
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}
-DIAGNOSTIC = "diagnostic"
 # The old test files of the sets for which CLUE 1.1 has new ones.
 TEST_1_0 = "test1.0"
 
@@ -92,7 +90,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     by_id = {example.id: example for example in examples}
     for number, row in enumerate(form_of(kind.task).layout.rows([path], ANSWERS)):
         if not isinstance(row, Row):
-            raise InputError(f"{row.place}: {row.reason}")
+            raise row
         if "tokens" in row.values:
             example = examples[number] if number < len(examples) else None
             key, value = example.id if example else str(number), row.values["tags"]
@@ -108,7 +106,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
             continue
         try:
             answers[key] = kind.answer_of(tags.read(value) if "tokens" in row.values else value, example)
-        except (RowError, OmittedError, ValueError) as error:
+        except (BadRow, ValueError) as error:
             raise InputError(f"{row.place}: {error}") from error
     if not kind.is_scored_by_id and len(unknown) > omitted:
         place, key = unknown[0]
@@ -126,7 +124,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
 
 def glue_file_name(task: Task, split: str) -> str:
     """Return GLUE's name of the file, for example MNLI-mm.tsv."""
-    if split == DIAGNOSTIC:
+    if split == "diagnostic":
         return "AX.tsv"
     return f"{task.title}{GLUE_SUFFIXES.get(split.partition('_')[2], '')}.tsv"
 
@@ -191,20 +189,15 @@ def no_answer_probabilities(predictions: Predictions) -> str:
     `na_score` and the threshold (see Span.decode). The answers in the main file are "" for the same questions, and no
     probability exceeds 1, the default threshold of the official script; so its scores for the main file do not change.
     """
-    threshold = predictions.null_threshold
-    assert threshold is not None
-    details = zip(predictions.examples, predictions.details, strict=True)
-    values = {example.id: _logistic(detail["na_score"] - threshold) for example, detail in details}
-    return json_line(values)
+    from scipy.special import expit  # imported late: it takes a second
+
+    na_scores, threshold = predictions.options["na_prob"], predictions.options["threshold"]
+    return json_line({key: float(expit(na_score - threshold)) for key, na_score in na_scores.items()})
 
 
 def json_line(value: Any) -> str:
     """Return a JSON value on one line, which ends with a line feed."""
     return f"{json.dumps(value, ensure_ascii=False)}\n"
-
-
-def _logistic(value: float) -> float:
-    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
 def _one_word(token: str) -> str:

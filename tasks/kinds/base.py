@@ -65,8 +65,7 @@ class Predictions:
         answers: one for each example, as in a submission: a label, a score, the index of an option, a text, or tags.
         details: one for each example: further values by name that JSON can represent, such as probabilities.
         for_metric: the answers in the form that the task's metric takes (see tasks/metrics/catalog.py).
-        options: keyword arguments of the metric.
-        null_threshold: the threshold that was used, if questions may be unanswerable (see SpanSettings).
+        options: keyword arguments of the metric; `threshold` is that for "no answer" (see SpanSettings).
     """
 
     task: Task
@@ -75,7 +74,6 @@ class Predictions:
     details: Sequence[Mapping[str, Any]]
     for_metric: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    null_threshold: float | None = None
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Return each example with its answer."""
@@ -98,6 +96,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
             units of a batch from the encoder's rows and the fields of the batch. Its method `losses` computes a list of
             LossTerm from scores, fields and settings.
+        num_scores: how many numbers are computed for each unit; None for one of each class.
         output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's name, or
             another one that begins with `cls_`.
         paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
@@ -115,6 +114,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     submission: ClassVar[str]
     splits_texts: ClassVar[bool] = False
     head: ClassVar[str]
+    num_scores: ClassVar[int | None] = None
     output: ClassVar[str] = "cls_out"
     paddlenlp_class: ClassVar[TaskClass | None] = None
     problem_type: ClassVar[str] = ""
@@ -139,7 +139,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @staticmethod
     @abstractmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> ExampleT:
-        """Return the example of a row; raises RowError, or OmittedError if the task leaves out the row on purpose."""
+        """Return the example of a row; raises BadRow, which is OmittedRow if the task leaves out the row on purpose."""
 
     @staticmethod
     def labels_of(example: ExampleT) -> Iterable[str]:
@@ -154,17 +154,12 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @property
     def width(self) -> int:
         """The number of scores that the network computes for each unit."""
-        return len(self.classes)
-
-    @property
-    def scores_slots(self) -> bool:
-        """Whether the network scores single slots, given by the field `slots`, rather than whole inputs."""
-        return SLOTS in self.input_fields
+        return self.num_scores or len(self.classes)
 
     @property
     def has_pooler(self) -> bool:
-        """Whether the model's pooler is a part of the head."""
-        return not self.scores_slots and self.settings.head.sentence_output == "pooled"
+        """Whether the model's pooler is a part of the head: it is none of heads that score single slots."""
+        return SLOTS not in self.input_fields and self.settings.head.sentence_output == "pooled"
 
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT], tokenizer: Tokenizer, training: bool) -> FeaturesT:
@@ -216,7 +211,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         Args:
             value: what a file has: a text, a JSON value, or the tuple of the tags of all tokens (see TagReader).
 
-        Raises RowError or OmittedError for a value that is no answer.
+        Raises BadRow for a value that is no answer.
         """
 
     @abstractmethod
@@ -230,7 +225,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def evaluate(self, predictions: Predictions) -> Scores:
         """Return the scores that the task's metric gives for labelled examples, by name."""
         metric = METRICS[self.task.metric]
-        return metric(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
+        return metric.function(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
 
     def constant_answer(self, examples: Sequence[ExampleT]) -> Any:
         """Return the best answer that ignores the texts, found in training examples; None for most kinds."""
@@ -249,7 +244,3 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def is_scored_by_id(self) -> bool:
         """Whether the task's metric finds answers by ID."""
         return METRICS[self.task.metric].kind.endswith("by_id")
-
-    def with_null_threshold(self, threshold: float | None) -> Kind[ExampleT, FeaturesT]:
-        """Return the kind with another threshold for "no answer" (see SpanSettings)."""
-        return type(self)(self.task, self.settings.with_null_threshold(threshold))

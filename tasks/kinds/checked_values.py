@@ -1,4 +1,4 @@
-"""Checks of single values of a row. Each failure is a RowError that continues `file:line: `."""
+"""Checks of single values of a row. Each failure is a BadRow that continues `file:line: `."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from reader.errors import quoted, similar
 from reader.tokenization.given_texts import text_fault
 from tasks.kinds.task import Task
-from tasks.layouts.rows import OmittedError, RowError
+from tasks.layouts.rows import BadRow, OmittedRow
 from tasks.metrics.entities import TagReader
 
 
@@ -42,68 +42,68 @@ class Reading:
 
 
 def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:
-    """Return a text; raises RowError unless it is one by the rules of given_texts.py."""
+    """Return a text; raises BadRow unless it is one by the rules of given_texts.py."""
     if fault := text_fault(value, may_be_empty):
-        raise RowError(f"{name} {fault}")
+        raise BadRow(f"{name} {fault}")
     text: str = value
     return text
 
 
 def list_of(value: Any, name: str) -> Sequence[Any]:
-    """Return a list; raises RowError for another value, such as a column of a table without `list_separator`."""
+    """Return a list; raises BadRow for another value, such as a column of a table without `list_separator`."""
     if not isinstance(value, (list, tuple)):
         not_list = f"{name} is not a list but {quoted(value)}; one column of a table needs `list_separator`"
-        raise RowError(f"{name} is missing" if value is None else not_list)
+        raise BadRow(f"{name} is missing" if value is None else not_list)
     return value
 
 
 def texts_of(value: Any, name: str, may_be_empty: bool = False) -> tuple[str, ...]:
-    """Return a list of texts; raises RowError unless each is a text as `text_of` requires."""
+    """Return a list of texts; raises BadRow unless each is a text as `text_of` requires."""
     return tuple(text_of(text, f"{name}[{index}]", may_be_empty) for index, text in enumerate(list_of(value, name)))
 
 
 def label_of(value: Any, task: Task) -> str:
     """Return a label in the official spelling. A JSON number or truth value is a label as JSON writes it.
 
-    Raises OmittedError if the row has no gold label, RowError if it is none of the task's labels.
+    Raises OmittedRow if the row has no gold label, BadRow if it is none of the task's labels.
     """
     if isinstance(value, (bool, int)):
         value = str(value).lower()
     label = text_of(value, "the label").strip()
     if label in task.omitted_labels:
-        raise OmittedError(f"no gold label ({label})")
+        raise OmittedRow(f"no gold label ({label})")
     label = _one_field(task.label_aliases.get(label, label), "label")
     check_label(label, task, "label")
     return label
 
 
 def check_label(label: str, task: Task, what: str) -> None:
-    """Raise RowError unless a label or type of entity is one of the task's, if the task has its labels already."""
+    """Raise BadRow unless a label or type of entity is one of the task's, if the task has its labels already."""
     if task.labels is not None and label not in task.labels:
         names = ", ".join(task.labels[:12]) + (", ..." if len(task.labels) > 12 else "")
-        raise RowError(
+        raise BadRow(
             f"the {what} {quoted(label)} is none of {task.labels_of}: {names}{similar(label[:60], task.labels)}"
         )
 
 
 def score_of(value: Any, score_range: tuple[float, float] | None = None) -> float:
-    """Return a score; raises RowError unless it is a finite number within a range."""
+    """Return a score; raises BadRow unless it is a finite number within a range."""
     try:
         score = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score):
-        raise RowError(f"the score {quoted(value)} is not a number")
+        raise BadRow(f"the score {quoted(value)} is not a number")
     low, high = score_range or (-math.inf, math.inf)
     if not low <= score <= high:
-        raise RowError(f"the score {score:g} is not between {low:g} and {high:g}")
+        raise BadRow(f"the score {score:g} is not between {low:g} and {high:g}")
     return score
 
 
 def choice_of(value: Any, options: tuple[str, ...]) -> int:
     """Return the index of the right option, which is given as an index, as the option's text, or as a letter.
 
-    Of equal options the first is right. Raises RowError if the value names no option, or several: the answer "1" may be
+    Of equal options the first is right. Raises BadRow if the value names no option, or several: the answer "1" may be
     the option "1" or the second one.
     """
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(options):
@@ -111,24 +111,24 @@ def choice_of(value: Any, options: tuple[str, ...]) -> int:
     named = (options, string.ascii_uppercase[: len(options)], [str(index) for index in range(len(options))])
     found = {list(names).index(value) for names in named if value in list(names)}
     if len(found) > 1:
-        raise RowError(
+        raise BadRow(
             f"the answer {quoted(value)} is the text of one option, and the letter or number of another; give a letter"
         )
     if not found:
-        raise RowError(f"the answer {quoted(value)} is none of the {len(options)} options")
+        raise BadRow(f"the answer {quoted(value)} is none of the {len(options)} options")
     return found.pop()
 
 
 def flag_of(value: Any, name: str) -> bool:
-    """Return a truth value, which tables have as the text true, false, 1 or 0; raises RowError for any other value."""
+    """Return a truth value, which tables have as the text true, false, 1 or 0; raises BadRow for any other value."""
     spelling = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     if spelling not in ("true", "false", "1", "0"):
-        raise RowError(f"{name} is {quoted(value)}, neither true nor false")
+        raise BadRow(f"{name} is {quoted(value)}, neither true nor false")
     return spelling in ("true", "1")
 
 
 def id_of(values: Mapping[str, Any], default: str) -> str:
-    """Return the ID of a row as a text; raises RowError if it is neither a whole number nor a text of one line.
+    """Return the ID of a row as a text; raises BadRow if it is neither a whole number nor a text of one line.
 
     Files of predictions are tables, whose fields hold no tabs.
     """
@@ -139,5 +139,5 @@ def id_of(values: Mapping[str, Any], default: str) -> str:
 
 def _one_field(text: str, what: str) -> str:
     if any(character in text for character in "\t\n\r"):
-        raise RowError(f"the {what} {quoted(text)} has a tab or a line break")
+        raise BadRow(f"the {what} {quoted(text)} has a tab or a line break")
     return text

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch
 from reader.system.arrays import Int32s, Int64s, offsets_of, range_indices
 from reader.system.progress import progress
 from reader.tokenization.vocabulary import Vocabulary
@@ -105,6 +105,8 @@ class Features:
         example_of: int64 [S], the index of the example of each sample, in ascending order.
         gold: the gold values of the samples by batch field, [S, ...]; empty without them.
         counts: description -> number, of what was done to the examples, such as truncated inputs.
+        slots: int32 [U], the slot of each unit in its input, for the field `slots`; None if the kind does not read it.
+        unit_gold: the gold values of the units by batch field, [U]; empty without them.
     """
 
     inputs: Inputs
@@ -113,6 +115,8 @@ class Features:
     example_of: Int64s
     gold: Mapping[str, np.ndarray]
     counts: Mapping[str, int]
+    slots: Int32s | None = None
+    unit_gold: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of samples, S."""
@@ -136,15 +140,16 @@ class Features:
         """
         batch = self.inputs.batch(_members(self.input_offsets, samples))
         batch |= {name: values[samples] for name, values in self.gold.items()}
-        return batch | self.sample_fields(samples, batch[INPUT_IDS.name].shape[1])
+        if self.slots is not None:
+            units, counts = self.unit_rows(samples), self.unit_offsets[samples + 1] - self.unit_offsets[samples]
+            begins = np.arange(len(samples)) * batch[INPUT_IDS.name].shape[1]
+            batch[SLOTS.name] = np.repeat(begins, counts) + self.slots[units]
+            batch |= {name: values[units] for name, values in self.unit_gold.items()}
+        return batch
 
     def unit_rows(self, samples: Int64s) -> Int64s:
         """Return the rows of the scores of a split that belong to the units of these samples, in this order."""
         return _members(self.unit_offsets, samples)
-
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return further fields that a kind needs; `width` is the number of slots of the batch, L."""
-        return {}
 
 
 def _members(offsets: Int64s, samples: Int64s) -> Int64s:

@@ -27,7 +27,7 @@ from tasks.kinds.features import Features, InputsBuilder, tokenize
 from tasks.kinds.sentences import truncated_pair
 from tasks.layouts.benchmarks import Race
 from tasks.layouts.lines import JsonLines
-from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError
+from tasks.layouts.rows import ID, BadRow, CharSpan, Place, Role, Row
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer
@@ -72,12 +72,12 @@ class MultipleChoiceExample:
 class ChoiceFeatures(Features):
     """A sample is a question; its inputs and its units are its options. The gold value is the right option."""
 
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the rows and the number of the options."""
+    def batch(self, samples: Int64s) -> Batch:
+        """Return the batch of some samples, with the rows and the number of the options."""
         counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
         options_1O = np.arange(counts.max(initial=1))[np.newaxis]
         rows_SO = offsets_of(counts)[:-1, np.newaxis] + options_1O
-        return {
+        return super().batch(samples) | {
             OPTION_ROWS.name: np.where(options_1O < counts[:, np.newaxis], rows_SO, 0),
             OPTION_COUNTS.name: counts,
         }
@@ -99,16 +99,17 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
     metrics = ("accuracy", "accuracy_by_id", "race")
     submission = "letters"
     head = "tasks.kinds.networks.MultipleChoiceHead"
+    num_scores = 1
     input_fields = ENCODER_FIELDS
     training_fields = (*ENCODER_FIELDS, OPTION_ROWS, OPTION_COUNTS, LABELS)
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> MultipleChoiceExample:
-        """Return an example of a multiple choice; raises RowError."""
+        """Return an example of a multiple choice; raises BadRow."""
         values = row.values
         options = texts_of(values.get("options"), "options", may_be_empty=not reading.own)
         if not 2 <= len(options) <= MAX_OPTIONS:
-            raise RowError(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
+            raise BadRow(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
         if len({*options}) < len(options):
             reading.notes["questions with equal options"] += 1
         if not all(map(has_words, options)):
@@ -128,11 +129,6 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             blank=values.get("blank"),
             has_gaps=isinstance(reading.task.layout, Race) and GAP.search(question) is not None,
         )
-
-    @property
-    def width(self) -> int:
-        """1, the logit of an option."""
-        return 1
 
     def encode(self, examples: Sequence[MultipleChoiceExample], tokenizer: Tokenizer, training: bool) -> ChoiceFeatures:
         """Return the features.
@@ -205,7 +201,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         is_letter = isinstance(value, str) and len(value) == 1
         index = string.ascii_uppercase.find(value) if is_letter else value
         if type(index) is not int or not 0 <= index < len(example.options):
-            raise RowError(f"the answer {quoted(value)} is none of the {len(example.options)} options")
+            raise BadRow(f"the answer {quoted(value)} is none of the {len(example.options)} options")
         return index
 
     @staticmethod

@@ -63,16 +63,15 @@ class SentenceHead(KindHead):
             hidden: rows of the encoder: [B, H] of the first slots, or of all slots, [N, H], for their mean.
             feeds: the fields of the batch.
         """
-        vector_BH = hidden if self.vector != "mean" else self._mean(hidden, feeds)
+        vector_BH = hidden
+        if self.vector == "mean":
+            lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
+            hidden_BLH = hidden.reshape([-1, length, self.hidden_size])
+            filled_BL = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype(hidden_BLH.dtype)
+            vector_BH = (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
         if self.pooler is not None:
             vector_BH = self.pooler(vector_BH)
         return self.output(dropout(vector_BH, self.dropout, self.training))
-
-    def _mean(self, hidden_NH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
-        lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
-        hidden_BLH = hidden_NH.reshape([-1, length, self.hidden_size])
-        filled_BL = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype(hidden_BLH.dtype)
-        return (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
 
 
 class SlotHead(KindHead):

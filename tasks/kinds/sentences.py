@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Tokenizer
 
 
-# Of 510 tokens, upstream meant to read the first 128 and the last 382.
-HEAD_SHARE = (128, 510)
-
-
 @dataclass(frozen=True)
 class SentenceExample:
     """One or two texts, and a gold value.
@@ -60,7 +56,7 @@ def truncated_pair(first: int, second: int, room: int) -> tuple[int, int]:
 
 
 def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> SentenceExample:
-    """Return an example of one or two texts; raises RowError.
+    """Return an example of one or two texts; raises BadRow.
 
     Empty texts are accepted in a benchmark's file without labels, because every row needs a prediction.
     """
@@ -130,8 +126,7 @@ def _views(tokens: Int32s, room: int, settings: InputSettings, training: bool) -
     """Return the inputs of a single text that is too long, each as its parts: one, or three in evaluation."""
     if settings.long_text == "head":
         return [[tokens[:room]]]
-    share, whole = HEAD_SHARE
-    head = room * share // whole
+    head = room * 128 // 510  # of 510 tokens, upstream meant to read the first 128 and the last 382
     both = [tokens[:head], tokens[head - room :]]
     if training or settings.long_text == "head_tail":
         return [both]
@@ -151,7 +146,7 @@ class Classification(SentenceKind):
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        """Return the example of a row; raises RowError or OmittedError."""
+        """Return the example of a row; raises BadRow."""
         # The label first: a row without a gold label is left out, whatever its texts are.
         label = label_of(row.values.get("label"), reading.task) if reading.labelled else None
         return read_sentences(row, default_id, reading, label)
@@ -212,7 +207,7 @@ class MultiLabel(SentenceKind):
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        """Return the example of a row; raises RowError."""
+        """Return the example of a row; raises BadRow."""
         labels = _labels(_named(row.values.get("labels"), reading.task), reading) if reading.labelled else None
         return read_sentences(row, default_id, reading, labels)
 
@@ -280,19 +275,15 @@ class Regression(SentenceKind):
     task_fields = ("score_range", "empty_texts")
     metrics = ("correlation", "mean_squared_error")
     head = "tasks.kinds.networks.RegressionHead"
+    num_scores = 1
     problem_type = "regression"
     training_fields = (*ENCODER_FIELDS, GOLD_SCORES)
 
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
-        """Return the example of a row; raises RowError."""
+        """Return the example of a row; raises BadRow."""
         score = score_of(row.values.get("score"), reading.task.score_range) if reading.labelled else None
         return read_sentences(row, default_id, reading, score)
-
-    @property
-    def width(self) -> int:
-        """1, the score."""
-        return 1
 
     def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the scores as they are: they may lie outside the task's range."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ernie_gram.config.checks import require
-from reader.batches.fields import SLOTS, Batch, Field
-from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
+from reader.batches.fields import SLOTS, Field
+from reader.system.arrays import Float32s, offsets_of, range_indices
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
 from tasks.kinds.features import Features, InputsBuilder, TokenTable, Window, tokenize, windows_of
@@ -36,14 +36,9 @@ END_SLOTS = Field("end_slots", "B", "int64", "last slot of the answer, inclusive
 NO_ANSWER_SCORE = -1e4
 # The first and the last slot of the answer of a window without one: [CLS].
 NO_ANSWER = (0, 0)
-# What is counted; the last two in training only.
-COUNTS = (
-    *("examples longer than an input", "truncated questions"),
-    *("windows left out of training", "answers in no window"),
-)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SpanFeatures(Features):
     """A sample is a window of a context; its units are [CLS] and the tokens of the window.
 
@@ -58,16 +53,6 @@ class SpanFeatures(Features):
     def context(self, example: int) -> Encoding:
         """Return the tokens of the context of an example, with their characters."""
         return self.table.encoding(len(self.table.rows) // 2 + example)
-
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the slots of the units."""
-        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
-        firsts = offsets_of(counts)[:-1]
-        # The slots of a window follow each other; those of [CLS] are set afterwards.
-        begins = np.arange(len(samples)) * width
-        slots = range_indices(begins + self.inputs.seconds[samples] - 1, counts)
-        slots[firsts] = begins
-        return {SLOTS.name: slots}
 
 
 class Span(Kind[SpanExample, SpanFeatures]):
@@ -87,6 +72,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
     metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")
     submission = "squad"
     head = "tasks.kinds.networks.SpanHead"
+    num_scores = 2
     output = "cls_mrc_out"
     paddlenlp_class = "ErnieGramForQuestionAnswering"
     input_fields = (*ENCODER_FIELDS, SLOTS)
@@ -99,11 +85,6 @@ class Span(Kind[SpanExample, SpanFeatures]):
         limit = settings.input.max_seq_len - 4
         reason = f"exceeds input.max_seq_len - 4, {limit}; give --input.max_query_len {limit} or less"
         require(settings.input.max_query_len <= limit, "input.max_query_len", reason)
-
-    @property
-    def width(self) -> int:
-        """2, the logits of a unit as the first and as the last token of the answer."""
-        return 2
 
     def encode(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, training: bool) -> SpanFeatures:
         """Return the features. In training, the first answer that has a span is the gold one.
@@ -135,12 +116,19 @@ class Span(Kind[SpanExample, SpanFeatures]):
             # If input.doc_stride is nearly the room of a window, windows hardly overlap.
             counts["answers in no window"] += training and not example.is_impossible and not is_found
         starts, ends = np.array(slots, np.int64).reshape(-1, 2).T
+        inputs, lengths = builder.inputs(), np.array([window.length + 1 for _, window in samples], np.int64)
+        unit_offsets = offsets_of(lengths)
+        # The slots of a window follow each other; that of [CLS] is 0.
+        unit_slots = None if training else range_indices(inputs.seconds - np.int64(1), lengths).astype(np.int32)
+        if unit_slots is not None:
+            unit_slots[unit_offsets[:-1]] = 0
         return SpanFeatures(
-            inputs=builder.inputs(),
+            inputs=inputs,
             input_offsets=np.arange(len(samples) + 1),
-            unit_offsets=offsets_of(np.array([window.length + 1 for _, window in samples], np.int64)),
+            unit_offsets=unit_offsets,
+            slots=unit_slots,
             example_of=np.array([index for index, _ in samples], np.int64),
-            counts={name: counts[name] for name in COUNTS[: 4 if training else 2]},
+            counts=counts,
             table=table,
             windows=[window for _, window in samples],
             gold={START_SLOTS.name: starts, END_SLOTS.name: ends} if training else {},
@@ -173,9 +161,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         from scipy.special import softmax
 
         bounds = np.searchsorted(features.example_of, np.arange(len(examples) + 1))
-        texts: list[str] = []
-        details: list[dict[str, object]] = []
-        na_scores: list[float] = []
+        texts, details = list[str](), list[dict[str, Any]]()
         settings = self.settings.span
         for index, example in enumerate(examples):
             samples = range(bounds[index], bounds[index + 1])
@@ -191,51 +177,23 @@ class Span(Kind[SpanExample, SpanFeatures]):
             # A context without tokens has no candidates.
             probabilities = softmax(np.array([each.score for each in candidates])) if candidates else np.zeros(0)
             texts.append(candidates[0].text if candidates else "")
-            best = candidates[0].score if candidates else NO_ANSWER_SCORE
-            na_scores.append(min(float(scores[features.unit_offsets[sample]].sum()) for sample in samples) - best)
-            details.append(
-                {
-                    "n_best": [
-                        {"text": each.text, "start": each.start, "score": each.score, "probability": float(probability)}
-                        for each, probability in zip(candidates, probabilities, strict=True)
-                    ]
-                }
-            )
+            scored = zip(candidates, probabilities, strict=True)
+            details.append({"n_best": [{**each._asdict(), "probability": float(share)} for each, share in scored]})
+            if self.task.unanswerable:
+                best = candidates[0].score if candidates else NO_ANSWER_SCORE
+                no_answer = min(float(scores[features.unit_offsets[sample]].sum()) for sample in samples)
+                details[-1]["na_score"] = no_answer - best
         if not self.task.unanswerable:
             return self.predictions(examples, texts, details)
-        return self._with_unanswerable(texts, details, na_scores, examples)
-
-    def _with_unanswerable(
-        self,
-        texts: list[str],
-        details: list[dict[str, object]],
-        na_scores: list[float],
-        examples: Sequence[SpanExample],
-    ) -> Predictions:
-        threshold = self.settings.span.null_threshold
+        na_scores = [detail["na_score"] for detail in details]
+        for_metric, na_prob = self.keyed(texts, examples), self.keyed(na_scores, examples)
+        threshold = settings.null_threshold
         if threshold is None:
-            is_labelled = all(example.answers is not None for example in examples)
-            threshold = self._best_threshold(texts, na_scores, examples) if is_labelled else 0.0
-        for detail, na_score in zip(details, na_scores, strict=True):
-            detail["na_score"] = na_score
+            threshold = best_threshold(self.gold(examples), for_metric, na_prob)
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
         # The metric of all such tasks, squad_v2, applies the threshold itself, and also finds the best one.
-        options = {"na_prob": self.keyed(na_scores, examples), "threshold": threshold}
-        return Predictions(
-            self.task, examples, answers, details, self.keyed(texts, examples), options, null_threshold=threshold
-        )
-
-    def _best_threshold(self, texts: list[str], na_scores: list[float], examples: Sequence[SpanExample]) -> float:
-        """Return the threshold with the best F1: the official one, or one below all scores if that is better.
-
-        The official script gives 0 where "no answer" to every question is best.
-        """
-        gold, predictions, na_prob = self.gold(examples), self.keyed(texts, examples), self.keyed(na_scores, examples)
-        official = squad_v2(gold, predictions, na_prob)["best_f1_thresh"]
-        return max(
-            (official, min(na_scores) - 1.0),
-            key=lambda threshold: squad_v2(gold, predictions, na_prob, threshold)["f1"],
-        )
+        options = {"na_prob": na_prob, "threshold": threshold}
+        return Predictions(self.task, examples, answers, details, for_metric, options)
 
     @staticmethod
     def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,3 +216,14 @@ class Span(Kind[SpanExample, SpanFeatures]):
     def gold_value(self, example: SpanExample) -> list[str]:
         """Return the texts of all gold answers."""
         return [answer.text for answer in example.answers or ()]
+
+
+def best_threshold(
+    gold: Mapping[str, Sequence[str]], predictions: Mapping[str, str], na_prob: Mapping[str, float]
+) -> float:
+    """Return the threshold with the best F1: the official one, or one below all scores if that is better.
+
+    The official script gives 0 where "no answer" to every question is best.
+    """
+    thresholds = squad_v2(gold, predictions, na_prob)["best_f1_thresh"], min(na_prob.values()) - 1.0
+    return max(thresholds, key=lambda threshold: squad_v2(gold, predictions, na_prob, threshold)["f1"])

@@ -18,7 +18,7 @@ from reader.system.arrays import Float32s
 from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.checked_values import Reading, flag_of, id_of, text_of
 from tasks.kinds.features import Window
-from tasks.layouts.rows import CharSpan, Place, Row, RowError, locate
+from tasks.layouts.rows import BadRow, CharSpan, Place, Row, locate
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Encoding
@@ -56,7 +56,7 @@ class SpanExample:
 
 
 def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
-    """Return an example of a span task; raises RowError.
+    """Return an example of a span task; raises BadRow.
 
     An answer that is not in the context can be scored, because official scorers compare texts, but not trained on. In a
     training file a question therefore needs at least one answer in the context; in other files such answers are noted.
@@ -73,20 +73,16 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
         return SpanExample(row_id, context, question, None, None, row.place)
     impossible = flag_of(values.get("is_impossible", False), "is_impossible")
     given = [] if impossible else _answer_list(values.get("answers"))
-    if reading.task.unanswerable and all(_is_empty(answer) for answer in given):
+    texts = (answer.get("text") if isinstance(answer, dict) else answer for answer in given)
+    if reading.task.unanswerable and all(isinstance(text, str) and not text.strip() for text in texts):
         given = []
     impossible = not given
     if impossible and not reading.task.unanswerable:
-        raise RowError("no answer, and the task has no questions without answer")
+        raise BadRow("no answer, and the task has no questions without answer")
     answers = tuple(_answer(answer, context, reading) for answer in given)
     if reading.training and answers and not any(answer.span for answer in answers):
-        raise RowError(f"the answer {quoted(answers[0].text)} is not in the context")
+        raise BadRow(f"the answer {quoted(answers[0].text)} is not in the context")
     return SpanExample(row_id, context, question, answers, impossible, row.place)
-
-
-def _is_empty(answer: Any) -> bool:
-    text = answer.get("text") if isinstance(answer, dict) else answer
-    return isinstance(text, str) and not text.strip()
 
 
 def _answer_list(value: Any) -> list[Any]:
@@ -94,7 +90,7 @@ def _answer_list(value: Any) -> list[Any]:
     if isinstance(value, dict) and isinstance(value.get("text"), list):
         starts = value.get("answer_start")
         if not isinstance(starts, list) or len(starts) != len(value["text"]):
-            raise RowError("answers do not have as many values of answer_start as of text")
+            raise BadRow("answers do not have as many values of answer_start as of text")
         return [{"text": text, "answer_start": start} for text, start in zip(value["text"], starts, strict=True)]
     return value if isinstance(value, list) else [] if value is None else [value]
 
@@ -104,7 +100,7 @@ def _answer(value: Any, context: str, reading: Reading) -> Answer:
     given = value if isinstance(value, dict) else {"text": value}
     text, start = text_of(given.get("text"), "the answer", may_be_empty=True), given.get("answer_start")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
-        raise RowError(f"answer_start is {quoted(start)}, not a whole number")
+        raise BadRow(f"answer_start is {quoted(start)}, not a whole number")
     found = locate(text, context, -1 if start is None else start) if text.strip() else None
     if found is None:
         reading.notes["answers that are not in the context" if text.strip() else "empty answers"] += 1

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reader.batches.fields import SLOTS, Batch, Field
+from reader.batches.fields import SLOTS, Field
 from reader.errors import quoted
 from reader.system.arrays import Float32s, Int64s, offsets_of
 from reader.tokenization.basic_tokenizer import split_run_with_spans
@@ -24,7 +24,7 @@ from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize, windows_of
 from tasks.layouts.benchmarks import Cluener, entities_in
-from tasks.layouts.rows import ID, CharSpan, Place, Role, Row, RowError, locate
+from tasks.layouts.rows import ID, BadRow, CharSpan, Place, Role, Row, locate
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.entities import Entity, entities_of, tag_set, tags_of, to_iob2
 
@@ -77,7 +77,7 @@ class TaggingExample:
 
 
 def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
-    """Return an example of tagging; raises RowError. Words are joined by spaces unless the language is Chinese."""
+    """Return an example of tagging; raises BadRow. Words are joined by spaces unless the language is Chinese."""
     separator = "" if reading.task.language == "zh" else " "
     given = text_of(row.values["text"], "text") if "text" in row.values else None
     if given is None:
@@ -114,7 +114,7 @@ def _tokens(value: Any) -> tuple[str, ...]:
     """Return tokens; a token may be a space, because characters are tokens in Chinese, but it may not be empty."""
     tokens = texts_of(value, "tokens", may_be_empty=True)
     if "" in tokens:
-        raise RowError(f"tokens[{tokens.index('')}] is empty")
+        raise BadRow(f"tokens[{tokens.index('')}] is empty")
     text_of("".join(tokens), "the text")
     return tokens
 
@@ -124,11 +124,11 @@ def _tags(value: Any, num_tokens: int, reading: Reading) -> tuple[str, ...]:
     are_numbers = isinstance(value, list) and all(type(tag) is int for tag in value)
     tags = texts_of(list(map(str, value)) if are_numbers else value, "tags")
     if len(tags) != num_tokens:
-        raise RowError(f"{num_tokens} tokens but {len(tags)} tags")
+        raise BadRow(f"{num_tokens} tokens but {len(tags)} tags")
     try:
         return reading.tags.read(tags)
     except ValueError as error:
-        raise RowError(str(error)) from error
+        raise BadRow(str(error)) from error
 
 
 def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
@@ -137,38 +137,19 @@ def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
     for entity_type, start, end, surface in value:
         found = locate(text_of(surface, "the text of an entity"), text, start)
         if found is None:
-            raise RowError(f"the entity {quoted(surface)} is not in the text")
+            raise BadRow(f"the entity {quoted(surface)} is not in the text")
         if (found, found + len(surface)) != (start, end):
             notes["entities at another position than given"] += 1
         entities.append(Entity(entity_type, found, found + len(surface)))
     return tuple(sorted(entities, key=lambda entity: (entity.start, entity.end, entity.type)))
 
 
-# The field `slots` has the first token of each word.
+# A sample is a window, and its units are the words that belong to it: those of all samples are the words in order. The
+# field `slots` has the first token of each word.
 TAGS = Field("tags", "M", "int64", "index of the gold tag in each predicted slot")
 
 
-@dataclass(frozen=True, eq=False)
-class TaggingFeatures(Features):
-    """A sample is a window; its units are the words that belong to it. The units of all samples are the words in order.
-
-    Attributes:
-        slots: int64 [W], the slot of each word's first token in its window.
-        tags: int64 [W], the index of each word's gold tag; None without labels.
-    """
-
-    slots: Int64s
-    tags: Int64s | None
-
-    def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the slots of the words, and their tags if they are known."""
-        words = self.unit_rows(samples)
-        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
-        fields = {SLOTS.name: np.repeat(np.arange(len(samples)) * width, counts) + self.slots[words]}
-        return fields if self.tags is None else fields | {TAGS.name: self.tags[words]}
-
-
-class Tagging(Kind[TaggingExample, TaggingFeatures]):
+class Tagging(Kind[TaggingExample, Features]):
     """The scores of a word are logits over all IOB2 tags of the task's types of entities."""
 
     name = "tagging"
@@ -196,7 +177,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
         assert self.task.labels is not None
         return tag_set(self.task.labels)
 
-    def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> TaggingFeatures:
+    def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> Features:
         """Return the features. A word that the tokenizer drops, such as a space, is [UNK]."""
         table = tokenize(tokenizer.encode_words_batch, (example.tokens for example in examples), "word_ids")
         builder, room = InputsBuilder(tokenizer.vocabulary), self.settings.input.max_seq_len - 2
@@ -213,24 +194,20 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
                     builder.add([tokens.ids[window.start : window.start + window.length]])
                     example_of.append(index)
                     slots.append(own - window.start + 1)
-        return TaggingFeatures(
+        index_of, is_labelled = {tag: i for i, tag in enumerate(self.classes)}, all(each.tags for each in examples)
+        tags = [index_of[tag] for example in examples for tag in example.tags or ()]
+        return Features(
             inputs=builder.inputs(),
             input_offsets=np.arange(len(slots) + 1),
             unit_offsets=offsets_of(np.array(list(map(len, slots)), np.int64)),
             example_of=np.array(example_of, np.int64),
             gold={},
             counts={"examples longer than an input": num_long},
-            slots=np.concatenate([np.zeros(0, np.int64), *slots]),
-            tags=self._tag_indices(examples),
+            slots=np.concatenate([np.zeros(0, np.int32), *slots]).astype(np.int32),
+            unit_gold={TAGS.name: np.array(tags, np.int64)} if is_labelled else {},
         )
 
-    def _tag_indices(self, examples: Sequence[TaggingExample]) -> Int64s | None:
-        if any(example.tags is None for example in examples):
-            return None
-        index = {tag: i for i, tag in enumerate(self.classes)}
-        return np.array([index[tag] for example in examples for tag in example.tags or ()], np.int64)
-
-    def decode(self, scores: Float32s, features: TaggingFeatures, examples: Sequence[TaggingExample]) -> Predictions:
+    def decode(self, scores: Float32s, features: Features, examples: Sequence[TaggingExample]) -> Predictions:
         """Return the tag with the highest score of each word, the first of equal ones.
 
         An I- that does not continue an entity of its type becomes a B-, as conlleval reads it.
@@ -256,7 +233,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
         """Return tags, or entities in CLUENER's layout if the metric takes spans."""
         if not isinstance(value, tuple):
             if METRICS[self.task.metric].kind == "tag_sequences":
-                raise RowError(f"has entities, but the metric {self.task.metric} takes tags")
+                raise BadRow(f"has entities, but the metric {self.task.metric} takes tags")
             entities_in(value)
             return value
         return self._answer(example, value, entities_of(value))
@@ -268,12 +245,8 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     def _answer(self, example: TaggingExample, tags: Sequence[str], entities: Sequence[Entity]) -> object:
         if METRICS[self.task.metric].kind == "tag_sequences":
             return list(tags)
-        return span_labels(example, entities)
-
-
-def span_labels(example: TaggingExample, entities: Sequence[Entity]) -> dict[str, dict[str, list[list[int]]]]:
-    """Return entities in CLUENER's layout: type -> surface -> list of [first, last] character."""
-    labels: dict[str, dict[str, list[list[int]]]] = {}
-    for entity_type, span, surface in example.placed(entities):
-        labels.setdefault(entity_type, {}).setdefault(surface, []).append([span.start, span.end - 1])
-    return labels
+        # In CLUENER's layout: type -> surface -> list of [first, last] character.
+        labels: dict[str, dict[str, list[list[int]]]] = {}
+        for entity_type, span, surface in example.placed(entities):
+            labels.setdefault(entity_type, {}).setdefault(surface, []).append([span.start, span.end - 1])
+        return labels

@@ -94,11 +94,6 @@ class Task:
                 raise InputError(f"{key}: {quoted(name)} {reason}")
         if len(set(self.labels or ())) < len(self.labels or ()):
             raise InputError("labels: a label is given twice")
-        for label in self.labels or ():
-            if any(character in label for character in "\t\n\r"):
-                raise InputError(
-                    f"labels: {quoted(label)} has a tab or a line break, which no file of predictions holds"
-                )
         if self.score_range and not self.score_range[0] < self.score_range[1]:
             raise InputError("score_range: give the least score, then a greater one")
         if TRAIN not in self.splits or not self.splits[TRAIN].labelled:

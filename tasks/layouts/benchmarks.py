@@ -6,25 +6,25 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.layouts.lines import ObjectLines, UnreadableError, json_objects, read_json, read_text
+from tasks.layouts.lines import ObjectLines, json_objects, read_json, read_text
 from tasks.layouts.rows import (
     FORM_ERRORS,
     AnyRow,
     BadRow,
     CharSpan,
     Cleaner,
-    OmittedError,
+    OmittedRow,
     Place,
     Row,
-    RowError,
     Wanted,
     cleaned,
     locate,
-    row_of,
+    rows_of,
 )
 
 CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}
@@ -63,7 +63,7 @@ def _questions(
         return
     found = value.get(keys[0]) if isinstance(value, dict) else None
     if not isinstance(found, list):
-        yield BadRow(Place(path, part=name), f"no list {keys[0]!r}")
+        yield BadRow(f"no list {keys[0]!r}", Place(path, part=name))
         return
     for index, item in enumerate(found):
         yield from _questions(path, item, keys[1:], f"{name}{'.' * bool(name)}{keys[0]}[{index}]", value)
@@ -71,7 +71,7 @@ def _questions(
 
 def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labelled: bool) -> AnyRow:
     if not isinstance(question, dict):
-        return BadRow(Place(path, part=name), "expected an object with `question` and `id`")
+        return BadRow("expected an object with `question` and `id`", Place(path, part=name))
     paragraph, question = ({CMRC_KEYS.get(key, key): value[key] for key in value} for value in (paragraph, question))
     place = Place(path, part=f"{name} (id {question['id']})" if "id" in question else name)
     gold = ("answers", "is_impossible") if labelled else ()
@@ -80,7 +80,7 @@ def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labell
     missing = next((key for key in needed if key not in values), None)
     # Files of version 2.0 may leave out the answers of a question without answer.
     if missing is not None and not (missing == "answers" and values.get("is_impossible") is True):
-        return BadRow(place, f"no {missing!r}")
+        return BadRow(f"no {missing!r}", place)
     return Row(place, {"context": paragraph.get("context"), **({"answers": []} if labelled else {}), **values})
 
 
@@ -96,7 +96,7 @@ class DuReaderDocuments(ObjectLines):
         """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
         values = {"id": str(record["question_id"]), "question": record["question"]}
         if wanted.labelled and not (record.get("answer_spans") and record.get("answer_docs")):
-            raise OmittedError("no annotated span")
+            raise OmittedRow("no annotated span")
         document = record["documents"][record["answer_docs"][0] if wanted.labelled else 0]
         tokens = document["segmented_paragraphs"][document["most_related_para"]]
         values |= {"context": "".join(tokens)}
@@ -104,7 +104,7 @@ class DuReaderDocuments(ObjectLines):
             return values
         first, last = record["answer_spans"][0]
         if not 0 <= first <= last < len(tokens):
-            raise RowError(f"the span [{first}, {last}] is outside of the paragraph's {len(tokens)} tokens")
+            raise BadRow(f"the span [{first}, {last}] is outside of the paragraph's {len(tokens)} tokens")
         start = len("".join(tokens[:first]))
         return {**values, "answers": [{"text": "".join(tokens[first : last + 1]), "answer_start": start}]}
 
@@ -128,7 +128,7 @@ class Cluener(ObjectLines):
 
 
 def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
-    """Return the entities of a text: type, first character, end (exclusive), surface; raises RowError."""
+    """Return the entities of a text: type, first character, end (exclusive), surface; raises BadRow."""
     try:
         return [
             (entity_type, int(first), int(last) + 1, surface)
@@ -137,7 +137,7 @@ def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
             for first, last in spans
         ]
     except FORM_ERRORS as error:
-        raise RowError("'label' is not of the form {type: {text: [[first, last], ...]}}") from error
+        raise BadRow("'label' is not of the form {type: {text: [[first, last], ...]}}") from error
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class CluewscMarked(ObjectLines):
             surface = target[f"{name}_text"]
             start = locate(surface, text, target[f"{name}_index"])
             if start is None or not surface:
-                raise RowError(f"{name}_text {surface!r} is not in the text")
+                raise BadRow(f"{name}_text {surface!r} is not in the text")
             insertions += [(start, order, before), (start + len(surface), -order, after)]
         for position, _, mark in sorted(insertions, reverse=True):
             text = text[:position] + mark + text[position:]
@@ -179,23 +179,25 @@ class C3:
             if not isinstance(documents, list):
                 raise InputError(f"{path}: expected a list of [lines, questions, id]; this is not a file of C3")
             for number, document in enumerate(documents, start=1):
-                yield from _document_rows(path, number, document, wanted.labelled)
+                questions = _questions_of(path, number, document)
+                yield from rows_of(questions, lambda each: _question(*each, wanted.labelled))
 
 
-def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> Iterator[AnyRow]:
+def _questions_of(path: Path, number: int, document: Any) -> Iterator[tuple[Place, tuple[Any, str, str] | BadRow]]:
+    """Yield the place of each question, the question, its ID and the document; or one bad row for another form."""
     is_whole = isinstance(document, list) and [isinstance(part, list) for part in document] == [True, True, False]
     if not (is_whole and all(isinstance(line, str) for line in document[0])):
-        yield BadRow(Place(path, part=f"document {number}"), "expected [lines, questions, id]")
+        place = Place(path, part=f"document {number}")
+        yield place, BadRow("expected [lines, questions, id]", place)
         return
     lines, questions, document_id = document
     for index, question in enumerate(questions):
         place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
         # The IDs of documents repeat between the dialogues (d) and the other texts (m).
-        default_id = f"{path.stem}/{document_id}-{index}"
-        yield row_of(place, _question, question, "\n".join(lines), default_id, labelled)
+        yield place, (question, f"{path.stem}/{document_id}-{index}", "\n".join(lines))
 
 
-def _question(question: Mapping[str, Any], context: str, default_id: str, labelled: bool) -> Mapping[str, Any]:
+def _question(question: Mapping[str, Any], default_id: str, context: str, labelled: bool) -> Mapping[str, Any]:
     options = question["choice"]
     values = {"context": context, "question": question["question"], "options": options}
     if labelled:
@@ -228,25 +230,25 @@ class Chid:
             seen: set[str] = set()
             for place, record in json_objects(path):
                 for row in [record] if isinstance(record, BadRow) else _line_rows(place, record, answers):
-                    seen |= {row.values["id"]} if isinstance(row, Row) else set(TAG.findall(row.place.part))
+                    seen |= {row.values["id"]} if isinstance(row, Row) else set(TAG.findall(str(row.place)))
                     yield row
             for tag in sorted((answers or {}).keys() - seen):
-                yield BadRow(Place(answers_path, part=tag), f"an answer for a blank that is not in {path.name}")
+                yield BadRow(f"an answer for a blank that is not in {path.name}", Place(answers_path, part=tag))
 
 
 def _line_rows(place: Place, record: Mapping[str, Any], answers: Mapping[str, Any] | None) -> Iterator[AnyRow]:
     passages = record.get("content")
     if not isinstance(passages, list) or not all(isinstance(passage, str) for passage in passages):
-        yield BadRow(place, "no list 'content' of passages")
+        yield BadRow("no list 'content' of passages", place)
         return
     for passage in passages:
         blanks = list(TAG.finditer(passage))
         if not blanks:
-            yield BadRow(place, f"a passage without a blank #idiom...#: {passage[:20]!r}")
+            yield BadRow(f"a passage without a blank #idiom...#: {passage[:20]!r}", place)
         for blank in blanks:
             at, before = place._replace(part=blank[0]), TAG.sub(OTHER_BLANK, passage[: blank.start()])
             if answers is not None and blank[0] not in answers:
-                yield BadRow(at, "no answer for this blank in the file of answers")
+                yield BadRow("no answer for this blank in the file of answers", at)
                 continue
             values = {
                 "id": blank[0],
@@ -281,18 +283,12 @@ class TextFolders:
             # Names of files may repeat in other folders.
             prefix = f"{number}/" if len(files) > 1 else ""
             for name in self.classes if wanted.labelled else [""]:
-                if name and not (folder / name).is_dir():
-                    raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
-                for path in text_files_in(folder / name):
-                    yield self._row(path, name, prefix)
+                items = ((Place(path), path) for path in text_files_in(folder / name))
+                yield from rows_of(items, partial(self._values, label=name, prefix=prefix))
 
-    def _row(self, path: Path, label: str, prefix: str) -> AnyRow:
-        try:
-            text = read_text(path)
-        except UnreadableError as error:
-            return error.row
+    def _values(self, path: Path, label: str, prefix: str) -> Mapping[str, Any]:
         gold = {"id": f"{prefix}{label}/{path.stem}", "label": label} if label else {"id": f"{prefix}{path.stem}"}
-        return Row(Place(path), cleaned({**gold, "text_a": text}, self.clean))
+        return cleaned({**gold, "text_a": read_text(path)}, self.clean)
 
 
 @dataclass(frozen=True)
@@ -318,18 +314,18 @@ def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
         record = read_json(path)
         # Raises TypeError for values other than lists: texts, too, could be read one by one.
         questions = list(zip(*(list.__iter__(record[key]) for key in keys), strict=True))
-    except UnreadableError as error:
-        yield error.row
+    except BadRow as error:
+        yield error
         return
     except (KeyError, *FORM_ERRORS):
-        yield BadRow(Place(path), f"expected an object with the lists {', '.join(keys)}, equally long")
+        yield BadRow(f"expected an object with the lists {', '.join(keys)}, equally long", Place(path))
         return
     for number, values in enumerate(questions):
         place = Place(path, part=f"question {number + 1}")
         row: dict[str, Any] = dict(zip(("question", "options", "answer"), values, strict=False))
         letter = row.get("answer", "A")
         if letter not in [*string.ascii_uppercase]:
-            yield BadRow(place, f"the answer {str(letter)[:60]!r} is not a letter A, B, C ...")
+            yield BadRow(f"the answer {str(letter)[:60]!r} is not a letter A, B, C ...", place)
             continue
         if labelled:
             row["answer"] = string.ascii_uppercase.index(letter)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError, similar
+from reader.errors import similar
 from reader.system.untrusted_text import json_value
 from reader.text.text_files import convert_read_errors, utf16_reason, value_at
 from tasks.layouts.rows import (
@@ -19,24 +19,13 @@ from tasks.layouts.rows import (
     Cleaner,
     Columns,
     Place,
-    RowError,
     Wanted,
     cleaned,
+    made,
     rows_of,
     single_columns,
+    value_of,
 )
-
-
-class UnreadableError(InputError):
-    """A text is not UTF-8 or not JSON.
-
-    Attributes:
-        row: the place of the error and the reason, for layouts that go on with the next row.
-    """
-
-    def __init__(self, place: Place, reason: str) -> None:
-        super().__init__(f"{place}: {reason}")
-        self.row = BadRow(place, reason)
 
 
 def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
@@ -44,7 +33,7 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
 
     Only a line feed ends a line, because texts hold U+2028, U+0085 and other characters at which Python's `splitlines`
     breaks. A carriage return before the line feed and a byte order mark at the start are removed. Blank lines at the
-    end are left out. Raises InputError for a file that cannot be read, and UnreadableError for one that looks
+    end are left out. Raises InputError for a file that cannot be read, and BadRow for one that looks
     like UTF-16.
     """
     blank: list[Place] = []
@@ -52,7 +41,7 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
         for number, raw in enumerate(file, 1):
             place = Place(path, number)
             if number == 1 and (reason := utf16_reason(raw)):
-                raise UnreadableError(Place(path), reason)
+                raise BadRow(reason, Place(path))
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             content = content.removesuffix(b"\n").removesuffix(b"\r")
             if not content:
@@ -60,41 +49,39 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
                 continue
             yield from ((earlier, "") for earlier in blank)
             blank.clear()
-            yield place, _decoded(content, place)
+            yield place, made(place, decoded, content, place)
 
 
-def _decoded(content: bytes, place: Place) -> str | BadRow:
+def decoded(content: bytes, place: Place) -> str:
+    """Return the text of some lines, of which `place` has the first; raises BadRow with the line that is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        return BadRow(place, f"not UTF-8 ({error.reason}); convert the file to UTF-8")
+        line = (place.line or 1) + content[: error.start].count(b"\n")
+        raise BadRow(f"not UTF-8 ({error.reason}); convert the file to UTF-8", place._replace(line=line)) from error
 
 
 def read_text(path: Path) -> str:
     """Return the text of a file without a byte order mark.
 
-    Raises UnreadableError, with the line of the error, if it is not UTF-8, and InputError if it cannot be read.
+    Raises BadRow, with the line of the error, if it is not UTF-8, and InputError if it cannot be read.
     """
     with convert_read_errors(path):
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     if reason := utf16_reason(content):
-        raise UnreadableError(Place(path), reason)
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        place = Place(path, content[: error.start].count(b"\n") + 1)
-        raise UnreadableError(place, f"not UTF-8 ({error.reason}); convert the file to UTF-8") from error
+        raise BadRow(reason, Place(path))
+    return decoded(content, Place(path))
 
 
 def parse_json(text: str, place: Place) -> Any:
-    """Return the value of a JSON text. Raises UnreadableError, with the line of the error, if it is not JSON."""
+    """Return the value of a JSON text. Raises BadRow, with the line of the error, if it is not JSON."""
     try:
         return json_value(text)
     except json.JSONDecodeError as error:
         line = (place.line or 1) + error.lineno - 1
-        raise UnreadableError(Place(place.file, line), f"not JSON: {error.msg} at column {error.colno}") from error
+        raise BadRow(f"not JSON: {error.msg} at column {error.colno}", Place(place.file, line)) from error
     except ValueError as error:  # a number of too many digits; too deep a nesting
-        raise UnreadableError(place, f"not JSON: {error}") from error
+        raise BadRow(f"not JSON: {error}", place) from error
 
 
 def read_json(path: Path) -> Any:
@@ -105,16 +92,9 @@ def read_json(path: Path) -> Any:
 def json_objects(path: Path) -> Iterator[tuple[Place, dict[str, Any] | BadRow]]:
     """Yield the JSON object of each line of a file, or a bad row if the line holds none."""
     for place, line in read_lines(path):
-        if isinstance(line, BadRow):
-            yield place, line
-            continue
-        try:
-            value = parse_json(line, place)
-        except UnreadableError as error:
-            yield place, error.row
-            continue
-        is_object = isinstance(value, dict)
-        yield place, value if is_object else BadRow(place, f"expected a JSON object {{...}}, found {line[:40]!r}")
+        value = line if isinstance(line, BadRow) else made(place, parse_json, line, place)
+        is_row = isinstance(value, dict | BadRow)
+        yield place, value if is_row else BadRow(f"expected a JSON object {{...}}, found {str(line)[:40]!r}", place)
 
 
 MISSING = object()
@@ -130,7 +110,7 @@ class ObjectLines(ABC):
 
     @abstractmethod
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
-        """Return the values of an object by name; raises RowError or OmittedError."""
+        """Return the values of an object by name; raises BadRow."""
 
 
 @dataclass(frozen=True)
@@ -157,27 +137,7 @@ class JsonLines(ObjectLines):
             found = [value_at(record, key, MISSING) for key in keys]
             missing = next((key for key, value in zip(keys, found, strict=True) if value is MISSING), None)
             if missing is None:
-                is_whole = len(found) == 1 and (role.is_list or role.is_gold)
-                values[name] = found[0] if is_whole else found if role.is_list else _joined(found)
+                values[name] = value_of(role, found)
             elif not role.may_lack:
-                raise RowError(f"no key {missing!r} in the object{similar(missing, list(record))}")
+                raise BadRow(f"no key {missing!r} in the object{similar(missing, list(record))}")
         return cleaned(values, self.clean)
-
-
-def _joined(found: list[Any]) -> Any:
-    """Return a single value as it is, and several texts, or a list of texts, as one text."""
-    texts = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-    if len(texts) == 1 and texts is found:
-        return found[0]
-    return " ".join(text for text in texts if text) if all(isinstance(text, str) for text in texts) else texts
-
-
-@dataclass(frozen=True)
-class TextOrTokens(ObjectLines):
-    """JSON objects of a user, each with the list `tokens` or with a `text` without tokens; no gold values are read."""
-
-    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
-        """Return the tokens or the text."""
-        if ("tokens" in record) == ("text" in record):
-            raise RowError("expected either the key 'tokens' or the key 'text' in the object")
-        return {key: record[key] for key in ("id", "tokens", "text") if key in record}

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from reader.errors import InputError
+
 
 class Place(NamedTuple):
     """Where a row is, for errors: a file, a line counted from 1 if the file has lines, and a part of the file."""
@@ -65,14 +67,6 @@ class Wanted:
         return self.roles.get(name) or Role(name)
 
 
-class RowError(Exception):
-    """The row cannot become an example; the message says why."""
-
-
-class OmittedError(Exception):
-    """The task leaves out this row on purpose; the message says why."""
-
-
 @dataclass(frozen=True)
 class Row:
     """Values that should make one example, and their place."""
@@ -81,21 +75,26 @@ class Row:
     values: Mapping[str, Any]
 
 
-class BadRow(NamedTuple):
-    """A row that is not as the layout or the task requires. The reason is a clause that continues `file:line: `."""
+class BadRow(InputError):
+    """The row is not as the layout or the task requires. Layouts that go on with the next row yield it.
 
-    place: Place
-    reason: str
+    Attributes:
+        reason: a clause that continues `file:line: `; place: of the row, None until `made` has set it.
+    """
+
+    def __init__(self, reason: str, place: Place | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.place = reason, place
+
+    def __str__(self) -> str:
+        return f"{self.place}: {super().__str__()}" if self.place else super().__str__()
 
 
-class OmittedRow(NamedTuple):
+class OmittedRow(BadRow):
     """A row of valid form that the task leaves out on purpose, as the official baselines do."""
 
-    place: Place
-    reason: str
 
-
-AnyRow: TypeAlias = Row | BadRow | OmittedRow
+AnyRow: TypeAlias = Row | BadRow
 ItemT = TypeVar("ItemT")
 MadeT = TypeVar("MadeT")
 
@@ -104,36 +103,30 @@ MadeT = TypeVar("MadeT")
 FORM_ERRORS = (AttributeError, IndexError, OverflowError, TypeError, ValueError)
 
 
-def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow | OmittedRow:
-    """Return make(*arguments), or a BadRow or OmittedRow at `place` if it raises RowError or OmittedError."""
+def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow:
+    """Return make(*arguments), or the BadRow that it raises; its place is `place` unless it names another one."""
     try:
         return make(*arguments)
-    except RowError as error:
-        return BadRow(place, str(error))
-    except OmittedError as error:
-        return OmittedRow(place, str(error))
-
-
-def row_of(place: Place, values: Callable[..., Mapping[str, Any]], *arguments: Any) -> AnyRow:
-    """Return the row at a place. `values` returns its values, or raises RowError or OmittedError.
-
-    A key or a form that `values` expects, and that is not there, makes a bad row.
-    """
-    try:
-        found = made(place, values, *arguments)
-    except KeyError as error:
-        return BadRow(place, f"no {error}")
-    except FORM_ERRORS as error:
-        return BadRow(place, f"not in the form of this layout: {error}")
-    return found if isinstance(found, (BadRow, OmittedRow)) else Row(place, found)
+    except BadRow as error:
+        error.place = error.place or place
+        return error
 
 
 def rows_of(
     items: Iterable[tuple[Place, ItemT | BadRow]], values: Callable[[ItemT], Mapping[str, Any]]
 ) -> Iterator[AnyRow]:
-    """Yield a row for each item of a file, as `row_of` does."""
+    """Yield a row for each item of a file. `values` returns the values of an item, or raises BadRow.
+
+    A key or a form that `values` expects, and that is not there, makes a bad row.
+    """
     for place, item in items:
-        yield item if isinstance(item, BadRow) else row_of(place, values, item)
+        try:
+            found = item if isinstance(item, BadRow) else made(place, values, item)
+        except KeyError as error:
+            found = BadRow(f"no {error}", place)
+        except FORM_ERRORS as error:
+            found = BadRow(f"not in the form of this layout: {error}", place)
+        yield found if isinstance(found, BadRow) else Row(place, found)
 
 
 class Layout(Protocol):
@@ -203,6 +196,22 @@ CLEANERS: dict[Cleaner, Callable[[str], str]] = {"br_to_space": br_to_space, "re
 def single_columns(column: Column) -> tuple[str | int, ...]:
     """Return the single columns of a value."""
     return column if isinstance(column, tuple) else (column,)
+
+
+def value_of(role: Role, parts: Sequence[Any], list_separator: str | None = None) -> Any:
+    """Return the value of some fields of a table, or of some keys of an object: a list for a role that is a list.
+
+    A single field or key is given as it is also for a list, because only the kind of task knows whether one is enough;
+    but a list of texts, and several texts, are joined to one text for other roles. Empty texts at the end of a list are
+    left out, all but the first: a row may have fewer values than others.
+    """
+    first = parts[0]
+    if len(parts) == 1 and (role.is_list or role.is_gold or not isinstance(first, list)):
+        return first.split(list_separator) if role.is_list and list_separator is not None else first
+    if role.is_list:
+        return list(parts[: max((i for i, part in enumerate(parts, start=1) if part != ""), default=1)])
+    texts = first if len(parts) == 1 else parts
+    return " ".join(text for text in texts if text) if all(isinstance(text, str) for text in texts) else texts
 
 
 def cleaned(values: Mapping[str, Any], cleaner: Cleaner | None) -> dict[str, Any]:

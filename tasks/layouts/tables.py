@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -20,15 +21,13 @@ from tasks.layouts.rows import (
     BadRow,
     Cleaner,
     Columns,
-    OmittedError,
+    OmittedRow,
     Place,
-    Role,
-    Row,
-    RowError,
     Wanted,
     cleaned,
     rows_of,
     single_columns,
+    value_of,
 )
 
 Record: TypeAlias = tuple[Place, list[str] | BadRow]
@@ -81,9 +80,9 @@ class Delimited(ABC):
         first = next(records, None)
         if first is None:
             raise InputError(f"{path}: is empty")
-        place, fields = first
+        fields = first[1]
         if isinstance(fields, BadRow) and self.header != "no":
-            raise InputError(f"{place}: {fields.reason}")
+            raise fields
         has_header = not isinstance(fields, BadRow) and self._is_header(fields, wanted)
         header: Sequence[str] | None = fields if has_header else self.names  # type: ignore[assignment]
         positions = column_positions(self.columns, header, path, wanted)
@@ -93,16 +92,16 @@ class Delimited(ABC):
         def values(fields: list[str]) -> Mapping[str, Any]:
             if header is not None and len(fields) > len(header):
                 hint = f"is there a {self.separator} inside a text?"
-                raise RowError(f"{len(fields)} fields instead of {len(header)}; {hint}")
+                raise BadRow(f"{len(fields)} fields instead of {len(header)}; {hint}")
             is_blank = not "".join(fields).strip()
             if len(fields) < needed or is_blank:
                 if self.omit_short_rows:
-                    raise OmittedError("too few fields")
+                    raise OmittedRow("too few fields")
                 too_few = f"too few fields: {len(fields)} instead of at least {needed}"
-                raise RowError("a blank line" if is_blank else too_few)
+                raise BadRow("a blank line" if is_blank else too_few)
             for position, (column, value) in conditions.items():
                 if fields[position] != value:
-                    raise OmittedError(f"column {column} is not {value}")
+                    raise OmittedRow(f"column {column} is not {value}")
             found = {
                 role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
                 for role, of_role in positions.items()
@@ -157,7 +156,7 @@ class Csv(Delimited):
                 if records.line_num != place.line:
                     unknown = "it extends over several lines, so the file is not read: is a quotation mark not closed?"
                     raise InputError(f"{place}: {reason}; {unknown}") from error
-                yield place, BadRow(place, reason)
+                yield place, BadRow(reason, place)
                 continue
             if record is None:
                 return
@@ -169,13 +168,13 @@ def column_positions(
 ) -> dict[str, list[int]]:
     """Return the positions, counted from 0, of the columns of each value in rows of a table.
 
-    Columns of gold values are left out without labels. Values that a file may lack are left out if the header does not
-    have them. Raises InputError for a column that the header does not have.
+    Columns of gold values are left out without labels. Values that a file may lack are left out if there is no such
+    name in the header, or no header. Raises InputError for a column that the header does not have.
     """
     positions: dict[str, list[int]] = {}
     for role, column in columns.items():
         names, known = single_columns(column), wanted.role(role)
-        lacks = header is not None and any(isinstance(name, str) and name not in header for name in names)
+        lacks = any(isinstance(name, str) and name not in (header or ()) for name in names)
         if not (known.is_gold and not wanted.labelled) and not (known.may_lack and lacks):
             positions[role] = [_position(name, header, path) for name in names]
     return positions
@@ -194,19 +193,6 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
     if list(header).count(column) > 1:
         raise InputError(f"{path}:1: the header has the column {column!r} more than once; give its number")
     return list(header).index(column)
-
-
-def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
-    """Return the value of some fields of a table: a list for a role that is a list, else a text.
-
-    A single field without separator is a text also for a list, because only the kind of task knows whether one is
-    enough. Empty fields at the end of a list are left out, all but the first: a row may have fewer values than others.
-    """
-    if len(parts) == 1:
-        return parts[0].split(list_separator) if role.is_list and list_separator is not None else parts[0]
-    if not role.is_list:
-        return " ".join(part for part in parts if part)
-    return list(parts[: max((i for i, part in enumerate(parts, start=1) if part), default=1)])
 
 
 @dataclass(frozen=True)
@@ -230,14 +216,11 @@ class Conll:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the sentences of each file."""
         for path in files:
-            for is_sentence, lines in itertools.groupby(
-                read_lines(path), key=lambda placed: _is_of_sentence(placed[1])
-            ):
-                if is_sentence:
-                    yield self._row(list(lines), wanted.labelled)
+            groups = itertools.groupby(read_lines(path), _is_of_sentence)
+            sentences = (list(lines) for is_sentence, lines in groups if is_sentence)
+            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, wanted.labelled))
 
-    def _row(self, sentence: Sequence[tuple[Place, str | BadRow]], labelled: bool) -> AnyRow:
-        first = sentence[0][0]
+    def _values(self, labelled: bool, sentence: Sequence[tuple[Place, str | BadRow]]) -> Mapping[str, Any]:
         columns = [self.token_column, *([self.tag_column] if labelled else [])]
         needed = max(max(column, -column) for column in columns)
         if labelled and self.tag_column < 0:
@@ -246,15 +229,16 @@ class Conll:
         tokens: list[list[str]] = []
         for place, line in sentence:
             if isinstance(line, BadRow):
-                return BadRow(first, f"a sentence with a bad line {place.line}: {line.reason}")
+                raise BadRow(f"a sentence with a bad line {place.line}: {line.reason}")
             # Not str.split(): a token may be an ideographic space.
             fields = re.split("[ \t]+", line.strip(" \t"))
             if len(fields) < needed:
                 reason = f"too few fields in {line[:40]!r}: {len(fields)} instead of at least {needed}"
-                return BadRow(first, f"a sentence with a bad line {place.line}: {reason}")
+                raise BadRow(f"a sentence with a bad line {place.line}: {reason}")
             tokens.append([fields[column - (column > 0)] for column in columns])
-        return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
+        return dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False))
 
 
-def _is_of_sentence(line: str | BadRow) -> bool:
+def _is_of_sentence(placed: tuple[Place, str | BadRow]) -> bool:
+    line = placed[1]
     return isinstance(line, BadRow) or (bool(line.strip(" \t")) and not line.startswith(DOCUMENT_START))

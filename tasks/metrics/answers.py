@@ -160,17 +160,16 @@ def squad_v2(
         _check_complete(gold, na_prob, "probability of no answer")
     of_questions: dict[str, dict[str, float]] = {"exact": {}, "f1": {}}
     for key, texts in gold.items():
-        # An answer that consists of articles and punctuation counts as no answer in the scores, but not in has_answer.
+        # An answer that consists of articles and punctuation counts as no answer in the scores, but not in the groups.
         answers = [text for text in texts if normalize_answer(text)] or [""]
         exact, f1 = SQUAD.scores(answers, predictions[key])
         # Two texts without a word are equal, and have an F1 of 1 here.
         of_questions["exact"][key], of_questions["f1"][key] = exact, max(exact, f1)
-    has_answer = {key: bool(texts) for key, texts in gold.items()}
 
     def final(key: str, score: float) -> float:
         return float(not gold[key]) if na_prob is not None and na_prob[key] > threshold else score
 
-    groups = {"": list(gold), "HasAns_": [k for k in gold if has_answer[k]], "NoAns_": [k for k in gold if not gold[k]]}
+    groups = {"": list(gold), "HasAns_": [k for k in gold if gold[k]], "NoAns_": [k for k in gold if not gold[k]]}
     scores: Scores = {}
     for prefix, keys in groups.items():
         if keys:
@@ -179,13 +178,13 @@ def squad_v2(
             scores[prefix + "total"] = len(keys)
     if na_prob is not None:
         for name, raw in of_questions.items():
-            best, best_threshold = best_threshold_of(raw, has_answer, predictions, na_prob)
+            best, best_threshold = best_threshold_of(raw, gold, predictions, na_prob)
             scores |= {f"best_{name}": best, f"best_{name}_thresh": best_threshold}
     return scores
 
 
 def best_threshold_of(
-    scores: Mapping[str, float], has_answer: Mapping[str, bool], predictions: Texts, na_prob: Mapping[str, float]
+    scores: Mapping[str, float], gold: Answers, predictions: Texts, na_prob: Mapping[str, float]
 ) -> tuple[float, float]:
     """Return the best score in percent over all thresholds, and the smallest threshold that gives it.
 
@@ -194,10 +193,10 @@ def best_threshold_of(
     Questions are answered one after another, in ascending order of `na_prob`. As in the official script, a threshold
     may lie between questions of equal `na_prob`, whose order is then that of `na_prob`: the score is an upper bound.
     """
-    current = best = float(sum(not value for value in has_answer.values()))
+    current = best = float(sum(not texts for texts in gold.values()))
     threshold = 0.0
     for key in sorted((key for key in na_prob if key in scores), key=lambda key: na_prob[key]):
-        if has_answer[key]:
+        if gold[key]:
             current += scores[key]
         elif predictions[key]:
             current -= 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from reader.errors import first_line
 from tasks.metrics.answers import cmrc2018, dureader_robust, squad_v1, squad_v2
@@ -45,19 +45,19 @@ class Metric:
         function: (gold, predictions, **options) -> scores by name. Raises InputError for what it cannot score.
         kind: the types of `gold` and `predictions`.
         main: name of the score that chooses checkpoints.
+        reported: names of the scores that papers report.
         unit: unit of the scores, as the official scorer prints them. Counts have no unit.
         direction: whether a larger ("max") or a smaller ("min") main score is better.
         labels: the labels for which it is defined; empty if it accepts any labels.
-        reported: names of the scores that papers report; empty if that is the main score.
     """
 
     function: Callable[..., Scores]
     kind: ValueTypes
     main: str
+    reported: tuple[str, ...]
     unit: Literal["fraction", "percent", "none"] = "fraction"
     direction: Literal["max", "min"] = "max"
     labels: tuple[str, ...] = ()
-    reported: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -65,37 +65,28 @@ class Metric:
         return self.function.__name__
 
     @property
-    def reported_scores(self) -> tuple[str, ...]:
-        """The names of the scores that papers report."""
-        return self.reported or (self.main,)
-
-    @property
     def description(self) -> str:
         """What is computed: the first line of the function's docstring."""
         return first_line(self.function.__doc__).removeprefix("Return ")
-
-    def __call__(self, gold: Any, predictions: Any, **options: Any) -> Scores:
-        """Return the scores of some predictions."""
-        return self.function(gold, predictions, **options)
 
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric(accuracy, "labels", "accuracy"),
-        Metric(accuracy_f1, "labels", "accuracy", labels=("0", "1"), reported=("accuracy", "f1")),
-        Metric(macro_f1, "labels", "macro_f1"),
-        Metric(multi_label_f1, "label_sets", "micro_f1", reported=("micro_f1", "macro_f1")),
-        Metric(matthews, "labels", "matthews"),
-        Metric(accuracy_by_id, "labels_by_id", "accuracy"),
-        Metric(race, "labels_by_id", "accuracy", reported=("accuracy", "high", "middle")),
-        Metric(correlation, "scores", "pearson", reported=("pearson", "spearman")),
-        Metric(mean_squared_error, "scores", "mean_squared_error", "none", direction="min"),
-        Metric(squad_v1, "texts_by_id", "f1", "percent", reported=("exact_match", "f1")),
-        Metric(squad_v2, "texts_by_id", "f1", "percent", reported=("exact", "f1")),
-        Metric(cmrc2018, "texts_by_id", "average", "percent", reported=("em", "f1")),
-        Metric(dureader_robust, "texts_by_id", "f1", "percent", reported=("em", "f1")),
-        Metric(conlleval, "tag_sequences", "f1", "percent"),
-        Metric(cluener, "spans", "f1"),
+        Metric(accuracy, "labels", "accuracy", ("accuracy",)),
+        Metric(accuracy_f1, "labels", "accuracy", ("accuracy", "f1"), labels=("0", "1")),
+        Metric(macro_f1, "labels", "macro_f1", ("macro_f1",)),
+        Metric(multi_label_f1, "label_sets", "micro_f1", ("micro_f1", "macro_f1")),
+        Metric(matthews, "labels", "matthews", ("matthews",)),
+        Metric(accuracy_by_id, "labels_by_id", "accuracy", ("accuracy",)),
+        Metric(race, "labels_by_id", "accuracy", ("accuracy", "high", "middle")),
+        Metric(correlation, "scores", "pearson", ("pearson", "spearman")),
+        Metric(mean_squared_error, "scores", "mean_squared_error", ("mean_squared_error",), "none", direction="min"),
+        Metric(squad_v1, "texts_by_id", "f1", ("exact_match", "f1"), "percent"),
+        Metric(squad_v2, "texts_by_id", "f1", ("exact", "f1"), "percent"),
+        Metric(cmrc2018, "texts_by_id", "average", ("em", "f1"), "percent"),
+        Metric(dureader_robust, "texts_by_id", "f1", ("em", "f1"), "percent"),
+        Metric(conlleval, "tag_sequences", "f1", ("f1",), "percent"),
+        Metric(cluener, "spans", "f1", ("f1",)),
     )
 }

@@ -6,13 +6,12 @@ All scores but the squared error are fractions, as GLUE's scorers give them. CLU
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from reader.errors import InputError, print_warning
+from reader.errors import InputError
 
 Label = str | int
 Scores = dict[str, float]
@@ -120,17 +119,13 @@ def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
 
     A correlation is undefined if all gold scores or all predictions are equal, or if there is only one row. scipy gives
     NaN then; here it is 0, as Matthews correlation is, because NaN compares false with every other checkpoint. If all
-    scores of a side are nearly equal, it is scipy's number, as in the official scorer, with a warning.
+    scores of a side are nearly equal, it is scipy's number, as in the official scorer, with scipy's warning.
     """
-    from scipy.stats import NearConstantInputWarning, pearsonr, spearmanr
+    from scipy.stats import pearsonr, spearmanr
 
     if np.ptp(gold) == 0 or np.ptp(predictions) == 0:
         return {"pearson": 0.0, "spearman": 0.0, "average": 0.0}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", NearConstantInputWarning)
-        pearson = float(pearsonr(predictions, gold).statistic)
-    if any(each.category is NearConstantInputWarning for each in caught):
-        print_warning("all predictions, or all gold scores, are nearly equal: Pearson's correlation is rounding noise")
+    pearson = float(pearsonr(predictions, gold).statistic)
     spearman = float(spearmanr(predictions, gold).statistic)
     return {"pearson": pearson, "spearman": spearman, "average": (pearson + spearman) / 2}
 

@@ -16,24 +16,20 @@ from tasks.kinds.task import Task
 from tasks.registry.task_file import SOURCES, read_task_file, task_of
 
 FILES = ("glue", "english", "chinese", "clue")
-FURTHER_KEYS = (SOURCES, "folders", "submission", "submission_name")
 TASKS: dict[str, Task] = {
-    name: task_of(row, name, FURTHER_KEYS)
+    name: task_of(row, name, (SOURCES, "folders", "submission", "submission_name"))
     for file in FILES
     for name, row in read_yaml(CONF / "registry" / f"{file}.yaml").items()
 }
 
 
-def task_named(name: str) -> Task:
-    """Return a task of the registry; raises InputError with the most similar name for an unknown one."""
-    if name not in TASKS:
-        raise InputError(f"no task {name!r}{similar(name, TASKS)} (the tasks: {', '.join(TASKS)})")
-    return TASKS[name]
-
-
 def find_task(name: str) -> Task:
     """Return a task of the registry by its name, or a custom task by the path of its .yaml file.
 
-    Raises InputError for an unknown name, and as `read_task_file` does.
+    Raises InputError, with the most similar name, for an unknown one, and as `read_task_file` does.
     """
-    return read_task_file(Path(name)) if is_settings_file(name) else task_named(name)
+    if is_settings_file(name):
+        return read_task_file(Path(name))
+    if name not in TASKS:
+        raise InputError(f"no task {name!r}{similar(name, TASKS)} (the tasks: {', '.join(TASKS)})")
+    return TASKS[name]

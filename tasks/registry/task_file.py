@@ -110,16 +110,9 @@ def task_of(tree: dict[str, Any], default_name: str, further: Collection[str] = 
         kinds = [each.name for each in KINDS.values() if name in each.task_fields]
         if kinds and kind.name not in kinds:
             raise InputError(f"{name}: is for {', '.join(kinds)}, not for {kind.name}; remove it")
-    if "metric" not in tree:
-        raise InputError("metric: is missing")
     name = _value(tree.get("name", default_name), str, "name")
-    fields = {"name": name, "title": name, "metric": _value(tree["metric"], str, "metric"), **fields}
-    unlabelled = _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled")
-    if SOURCES in further:
-        found = {split: tuple(map(_source, sources)) for split, sources in tree[SOURCES].items()}
-        splits = {split: Split(sources, labelled=split not in unlabelled) for split, sources in found.items()}
-    else:
-        splits = _splits(tree.get("files"), unlabelled)
+    fields = {"name": name, "title": name, "metric": _value(tree.get("metric"), str, "metric"), **fields}
+    splits = _splits(tree, is_registry=SOURCES in further)
     return checked(Task(kind=kind.name, language=language, layout=layout, splits=splits, **fields))
 
 
@@ -136,30 +129,31 @@ def _source(value: Any) -> Source:
 
 
 def _check_roles(kind: type[Kind[Any, Any]], columns: Columns) -> None:
-    needed, optional = ([role.name for role in kind.roles if role.needed is needs] for needs in (True, False))
-    for role in columns:
-        if role not in needed + optional:
-            names = ", ".join(needed + optional)
-            raise InputError(
-                f"columns: {role!r} is no value of {kind.name} ({names}){similar(role, needed + optional)}"
-            )
-    for role in needed:
-        if role not in columns:
-            raise InputError(f"columns: {role} is missing; give its column by name, or by number counted from 1")
+    names = [role.name for role in kind.roles]
+    for name in columns:
+        if name not in names:
+            raise InputError(f"columns: {name!r} is no value of {kind.name} ({', '.join(names)}){similar(name, names)}")
+    for role in kind.roles:
+        if role.needed and role.name not in columns:
+            raise InputError(f"columns: {role.name} is missing; give its column by name, or by number counted from 1")
 
 
-def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
-    """Return the splits; the value of each is the name of a file, or a list of files that are read together."""
-    files: dict[str, str | tuple[str, ...]] = _value(value, Mapping[str, str | tuple[str, ...]], "files")
+def _splits(tree: dict[str, Any], is_registry: bool) -> dict[str, Split]:
+    """Return the splits; each has sources, of which `files` of a custom task gives one: a file, or a list of files."""
+    unlabelled = _value(tree.get("unlabelled", []), tuple[str, ...], "unlabelled")
+    sources: dict[str, Any] = tree[SOURCES] if is_registry else {}
+    if not is_registry:
+        files = _value(tree.get("files"), Mapping[str, str | tuple[str, ...]], "files")
+        sources = {split: [names] for split, names in files.items()}
     for name in unlabelled:
-        if name not in files:
-            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, files)}")
+        if name not in sources:
+            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, sources)}")
     splits = {}
-    for name, names in files.items():
-        if not names:
-            raise InputError(f"files.{name}: there is no file")
-        source = Source((names,) if isinstance(names, str) else names)
-        splits[name] = Split((source,), labelled=name not in unlabelled, needed=name not in unlabelled)
+    for split, alternatives in sources.items():
+        if not all(alternatives):
+            raise InputError(f"files.{split}: there is no file")
+        labelled = split not in unlabelled
+        splits[split] = Split(tuple(map(_source, alternatives)), labelled, needed=labelled and not is_registry)
     return splits
 
 
@@ -184,7 +178,8 @@ def _value(value: Any, hint: Any, key: str) -> Any:
     A whole number is also a text. Other values that YAML does not read as texts, such as yes, 1.0 and dates, are
     refused where a text is needed, because their spelling is lost.
     """
-    for each in sorted(_alternatives(hint), key=lambda each: each is str):
+    alternatives = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for each in sorted(alternatives, key=lambda each: each is str):
         kind, inner = get_origin(each) or each, get_args(each)
         if kind is Literal and (word := ("no", "yes")[value] if isinstance(value, bool) else value) in inner:
             return word
@@ -202,7 +197,3 @@ def _value(value: Any, hint: Any, key: str) -> Any:
             return str(value)
     advice = "docs/tasks.md gives the form; put texts such as yes in quotation marks"
     raise InputError(f"{key}: found {quoted(value)}; {advice}")
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)

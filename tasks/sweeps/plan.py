@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from reader.system.installation import CONF, is_settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder
 from tasks.kinds.task import TRAIN
-from tasks.registry import find_task, task_named
-from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, plan_pretrainings, read_grid
+from tasks.registry import find_task
+from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, planned_runs, read_grid
 from tasks.sweeps.table import published_columns
 
 PREFIX = f"{PRETRAIN}."
@@ -83,7 +83,10 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
     sweep = Sweep()
     for seed in range(1, options.pretrain_seeds + 1):
         for file in options.pretrain:
-            sweep.pretrainings += plan_pretrainings(file, options.output, inner, seed, own)
+            name, options_of_file = Path(file).stem, ("--config", file)
+            for run in planned_runs(PRETRAIN, options_of_file, own, inner, options.output / name, {}, {"seed": seed}):
+                varied = {f"{PREFIX}{key}": value for key, value in run.varied.items()}
+                sweep.pretrainings.append(replace(run, varied={PRETRAIN: name, **varied}))
     starts: list[Start] = [
         *((Path(name), {"model": name} if len(models) > 1 else {}, {}) for name in models),
         *((run.folder, run.varied, {"pretrain_seed": run.seeds["seed"]}) for run in sweep.pretrainings),
@@ -109,14 +112,15 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
     if benchmark is None:
         sweep.tasks.append(find_task(config_of(name).task).name)
         return [name]
-    sweep.tasks += benchmark["tasks"]
+    tasks = {each: find_task(each) for each in benchmark["tasks"]}
+    sweep.tasks += [task.name for task in tasks.values()]
     sweep.reported += benchmark["reported"]
     if data is None:
         raise InputError(f"--data: must be given, or {VARIABLE}")
-    found = {task: {*available_splits(task_named(task), data)} for task in benchmark["tasks"]}
+    found = {each: {*available_splits(task, data)} for each, task in tasks.items()}
     # A task needs the training files, and those of at least one other labelled split.
-    there = [task for task in found if TRAIN in found[task] and found[task] & {*task_named(task).evaluation_splits}]
-    lost = ", ".join(task for task in found if task not in there)
+    there = [each for each in tasks if TRAIN in found[each] and found[each] & {*tasks[each].evaluation_splits}]
+    lost = ", ".join(each for each in tasks if each not in there)
     if not there:
         raise InputError(f"{data}: has no files of {lost}; see ernie-gram tasks")
     if lost:
@@ -136,16 +140,12 @@ def read_benchmark(name: str) -> dict[str, Any] | None:
     with located(path):
         for key in tree:
             require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
-        tasks, reported = tree["tasks"], tree.setdefault("reported", [])
-        require(
-            isinstance(tasks, list) and all(isinstance(task, str) for task in tasks),
-            "tasks",
-            "expected a list of names of tasks",
-        )
-        are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in reported)
+        require(isinstance(tree["tasks"], list), "tasks", "expected a list of names of tasks")
+        for task in tree["tasks"]:
+            find_task(str(task))
+        columns = tree.setdefault("reported", [])
+        are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in columns)
         require(are_columns, "reported", "expected columns with name, source and scores {task: {split.metric: value}}")
-        for task in tasks:
-            task_named(task)
     return tree
 
 

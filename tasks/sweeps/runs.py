@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,11 +23,13 @@ from ernie_gram.run.run_log import CPU, RATE, RESULTS, read_log
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from reader.system.untrusted_text import json_value, limited_text, read_yaml
+from tasks.files.official import with_labels
 from tasks.metrics.catalog import METRICS
 from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import MADE_FROM, check_settings, data_identity, model_identity, prepare
+from tasks.training.data import file_digests
+from tasks.training.prepare import MADE_FROM, check_settings, model_identity, prepare
 
 Grid = Mapping[str, Sequence[Any]]
 # A line of results.jsonl: `run`, `kind`, `task`, `varied`, the seeds, `result` (numbers by name), and `settings`, which
@@ -35,6 +37,8 @@ Grid = Mapping[str, Sequence[Any]]
 Record = dict[str, Any]
 # Options that a user cannot give to every run: the command sets them itself, or the runs could not be compared.
 OWN = ("config", "print_config", "check", "task", "seed", "paths.output", "paths.model", "paths.data")
+PRETRAIN = "pretrain"
+COMMANDS = {PRETRAIN: PretrainConfig, "finetune": FinetuneConfig}
 ADVICE = f"choose another --output, or remove the folder and its line in {RESULTS}"
 
 
@@ -48,7 +52,6 @@ class PlannedRun:
         seeds: `seed`, and `pretrain_seed` if a pre-training of the sweep is fine-tuned.
         command: what follows `python -m` to start the training in NPROC processes: module, name of a command, options.
         config: the resolved settings.
-        finished: returns the rest of the record of a finished run from its folder; None if it is not finished.
     """
 
     folder: Path
@@ -56,25 +59,6 @@ class PlannedRun:
     seeds: Mapping[str, int]
     command: tuple[str, ...]
     config: Any
-    finished: Callable[[Path, Any], Record | None]
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        options: tuple[str, ...],
-        config: Any,
-        paths: Mapping[str, str],
-        varied: Mapping[str, str],
-        seeds: Mapping[str, int],
-        finished: Callable[[Path, Any], Record | None],
-    ) -> PlannedRun:
-        """Return the run that a command trains with some options, in which paths and seed are still missing."""
-        config = replace(config, seed=seeds["seed"], paths=replace(config.paths, **paths))
-        given = (*(f"--paths.{key}={path}" for key, path in paths.items()), f"--seed={config.seed}")
-        return cls(
-            Path(paths["output"]), varied, seeds, ("reader.console_script", name, *options, *given), config, finished
-        )
 
     @property
     def name(self) -> str:
@@ -83,7 +67,8 @@ class PlannedRun:
 
     def record(self) -> Record | None:
         """Return the record of a finished run, None if it is not finished."""
-        found = self.finished(self.folder, self.config)
+        is_pretraining = isinstance(self.config, PretrainConfig)
+        found = finished_pretraining(self.folder, self.config) if is_pretraining else finished_finetuning(self.folder)
         return found and {"run": self.name, "varied": dict(self.varied), **self.seeds, **found}
 
     def check_recorded(self, record: Record, today: Identity, defaults: Identity) -> None:
@@ -102,13 +87,23 @@ def _loaded(config_type: type, options: tuple[str, ...]) -> Any:
     return load_config(config_type, list(options))[0]
 
 
-def combinations(
-    config_type: type, settings: Sequence[str], overrides: Sequence[str], grid: Grid
-) -> Iterator[tuple[Any, tuple[str, ...], dict[str, str]]]:
-    """Yield the configuration of every combination of the values of a grid, its options, and the values as texts.
+def planned_runs(
+    command: str,
+    settings: Sequence[str],
+    overrides: Sequence[str],
+    grid: Grid,
+    folder: Path,
+    varied: Mapping[str, str],
+    seeds: Mapping[str, int],
+    **paths: str,
+) -> Iterator[PlannedRun]:
+    """Yield the run of every combination of the values of a grid.
 
     Args:
         settings: options of the command; overrides: those of the user.
+        folder: the names of the runs begin with its name; the last parts of keys and values follow.
+        varied, seeds: of all these runs.
+        paths: of the settings, besides that of the output.
 
     Raises InputError for an unknown or invalid setting, and for one that the command sets itself.
     """
@@ -122,19 +117,18 @@ def combinations(
     for values in itertools.product(*grid.values()):
         given = (f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True))
         options = (*settings, *overrides, *given)
-        config = _loaded(config_type, options)
+        config = _loaded(COMMANDS[command], options)
         # One spelling for each value, because 5e-5 and 0.00005 are the same run.
         flat = flatten(asdict(config))
-        yield config, options, {key: as_argument(flat[key]) for key in grid}
+        own = {**varied, **{key: as_argument(flat[key]) for key in grid}}
+        parts = [f"{key.rpartition('.')[2]}={Path(str(value)).name}" for key, value in {**own, **seeds}.items()]
+        output = folder.with_name(",".join([folder.name, *parts]))
+        all_paths = {**paths, "output": str(output)}
+        config = replace(config, seed=seeds["seed"], paths=replace(config.paths, **all_paths))
+        options += (*(f"--paths.{key}={path}" for key, path in all_paths.items()), f"--seed={config.seed}")
+        yield PlannedRun(output, own, seeds, ("reader.console_script", command, *options), config)
 
 
-def folder_name(first: str, varied: Mapping[str, str], seeds: Mapping[str, int]) -> str:
-    """Return the name of a run: that of its task or file of settings, and the last parts of keys and values."""
-    parts = [f"{key.rpartition('.')[2]}={Path(str(value)).name}" for key, value in {**varied, **seeds}.items()]
-    return ",".join([first, *parts])
-
-
-PRETRAIN = "pretrain"
 # Of an evaluation; the first one is the score of a pre-training.
 PERPLEXITIES = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_perplexity")
 
@@ -164,18 +158,6 @@ def finished_pretraining(folder: Path, config: PretrainConfig) -> Record | None:
     return {**known, "settings": checkpoint.load_state(newest).identity}
 
 
-def plan_pretrainings(file: str, output: Path, grid: Grid, seed: int, overrides: Sequence[str]) -> Iterator[PlannedRun]:
-    """Yield the pre-trainings with a file of settings, every combination of a grid, and one seed.
-
-    `overrides` are options for every run. Raises InputError for an unknown or invalid setting.
-    """
-    name, seeds = Path(file).stem, {"seed": seed}
-    for config, options, own in combinations(PretrainConfig, ("--config", file), overrides, grid):
-        varied = {PRETRAIN: name, **{f"{PRETRAIN}.{key}": value for key, value in own.items()}}
-        paths = {"output": str(output / folder_name(name, own, seeds))}
-        yield PlannedRun.of("pretrain", options, config, paths, varied, seeds, finished_pretraining)
-
-
 def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
     """Raise InputError if a run cannot be trained, or if a finished one is another run or was evaluated otherwise."""
     for run in runs:
@@ -198,7 +180,7 @@ NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which run
 Start = tuple[Path, Mapping[str, str], Mapping[str, int]]
 
 
-def finished_finetuning(folder: Path, _: Any = None) -> Record | None:
+def finished_finetuning(folder: Path) -> Record | None:
     """Return what result.json of a run has; scores that are fractions are given in percent.
 
     `result` has the chosen score, the scores that papers report as SPLIT.METRIC, the steps and the seconds. Raises
@@ -215,7 +197,7 @@ def finished_finetuning(folder: Path, _: Any = None) -> Record | None:
         scores = {
             f"{split}.{name}": factor * values[name]
             for split, values in found["scores"].items()
-            for name in metric.reported_scores
+            for name in metric.reported
             if name in values
         }
         numbers = {"chosen_step": found["steps"]["chosen"], "steps": found["steps"]["total"]}
@@ -262,12 +244,11 @@ def plan_finetunings(
 
     Raises InputError for an unknown or invalid setting.
     """
-    model, varied_model, seeds_of_model = start
-    for config, options, own in combinations(FinetuneConfig, settings_of(task), overrides, grid):
-        varied, seeds = {**varied_model, **own}, {**seeds_of_model, "seed": seed}
-        folder = output / folder_name(find_task(config.task).name, varied, seeds)
-        paths = {"model": str(model), "data": data, "output": str(folder)}
-        yield PlannedRun.of("finetune", options, config, paths, varied, seeds, finished_finetuning)
+    model, varied, seeds = start
+    folder, seeds = output / find_task(config_of(task).task).name, {**seeds, "seed": seed}
+    yield from planned_runs(
+        "finetune", settings_of(task), overrides, grid, folder, varied, seeds, model=str(model), data=data
+    )
 
 
 def check_finetunings(
@@ -279,7 +260,7 @@ def check_finetunings(
     among the `untrained` ones, only the files of the task are checked.
     """
     of_model = cache(lambda model: model_identity(read_model(Path(model))))
-    of_data = cache(lambda task, data, on_bad_row: data_identity(task, Path(data), on_bad_row))
+    of_data = cache(lambda name, data, on_bad_row: file_digests(with_labels(find_task(name), data, on_bad_row), data))
     unfinished: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
         config, paths = run.config, run.config.paths
@@ -287,7 +268,7 @@ def check_finetunings(
         with located(find_task(config.task).name):
             if run.name not in recorded:
                 check_device(config.trainer.device, config.optimizer.precision, processes)
-            data = of_data(config.task, paths.data, config.on_bad_row)
+            data = of_data(config.task, Path(paths.data), config.on_bad_row)
         if run.name in recorded:
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
             run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())

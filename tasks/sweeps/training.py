@@ -55,7 +55,8 @@ def train_all(
                         continue
                     del active[run]
                     shares.insert(0, gpus)
-                    shown, reason = None if process.returncode else ended(run), _last_error(run)
+                    shown = None if process.returncode else ended(run)
+                    reason = last_error_in((run.folder / CONSOLE).read_text(errors="replace")) or "no output"
                     bar.write(f"done  {run.name}: {shown}" if shown else f"fail  {run.name}: {reason}")
                     failed += [] if shown else [f"{run.folder / CONSOLE}: the run failed: {reason}"]
                     bar.update()
@@ -95,8 +96,3 @@ def _start(run: PlannedRun, processes: int, threads: int, gpus: Mapping[str, str
             # Otherwise a run would go on after this process is killed, and the same command could not resume it.
             preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
         )
-
-
-def _last_error(run: PlannedRun) -> str:
-    """Return the last error that a run printed, or else its last line."""
-    return last_error_in((run.folder / CONSOLE).read_text(errors="replace")) or "no output"

@@ -6,15 +6,12 @@ reads the same batches, on any number of processes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from reader.batches.fields import Batch
 from reader.batches.sampler import rank_share
 from reader.system.arrays import Int64s
-from reader.system.processes import prefetched
-from tasks.kinds.features import Features
 
 
 def epoch_steps(num_samples: int, batch_size: int) -> int:
@@ -65,17 +62,6 @@ def micro_batches(lengths: Int64s, samples: Int64s, steps: int) -> list[Int64s]:
         return [samples]
     parts = np.array_split(samples[np.argsort(lengths[samples], kind="stable")], steps)
     return [part for part in parts if len(part)]
-
-
-def training_batches(
-    features: Features, shares: Iterator[Int64s], steps: int, workers: int
-) -> Generator[list[Batch], None, None]:
-    """Return the micro-batches (see `micro_batches`) of each of a rank's shares, prefetched by `workers` threads."""
-
-    def make_batches(samples: Int64s) -> list[Batch]:
-        return [features.batch(part) for part in micro_batches(features.lengths, samples, steps)]
-
-    return prefetched(make_batches, shares, workers)
 
 
 def evaluation_batches(lengths: Int64s, batch_size: int) -> list[Int64s]:

@@ -88,9 +88,7 @@ class FinetuneOptimizer(AdamWConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.batch_size > 0, "optimizer.batch_size", "must be positive")
-        require(self.length_pool > 0, "optimizer.length_pool", "must be positive; 1 draws every batch at random")
-        require(self.epochs > 0, "optimizer.epochs", "must be positive")
+        require_positive(self, "optimizer", "batch_size", "length_pool", "epochs")
         require(0 <= self.warmup_share < 1, "optimizer.warmup_share", "must lie in [0, 1)")
         require(0 < self.layer_decay <= 1, "optimizer.layer_decay", "must lie in (0, 1]; 1 means equal rates")
 
@@ -122,16 +120,9 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         require_positive(self, "evaluation", "batch_size", "every", "patience")
-        require(
-            self.choose == "best" or self.patience is None,
-            "evaluation.patience",
-            "an early end leaves the last model, which is not the best; set evaluation.choose to best, or this to null",
-        )
-        require(
-            self.choose == "best" or self.metric is None,
-            "evaluation.metric",
-            "chooses the best evaluation; set evaluation.choose to best, or this to null",
-        )
+        for key in ("patience", "metric"):
+            is_used = self.choose == "best" or getattr(self, key) is None
+            require(is_used, f"evaluation.{key}", "is for evaluation.choose best; set it to best, or this to null")
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,15 @@
-"""The data of a task as a fine-tuning uses them: read, encoded, counted, checked against model and settings.
-
-Warnings name what is valid, and probably not meant.
-"""
+"""The data of a task as a fine-tuning uses them: read, encoded, counted, checked against model and settings."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +17,14 @@ import numpy as np
 
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.run.run_folder import Identity
 from reader.errors import InputError, counted, located
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
-from tasks.files.official import Report, available_splits, digest_of_files, labelled_by, load_split
-from tasks.kinds.base import Example, Kind, Predictions
+from tasks.files.official import Report, available_splits, digest_of_files, find_files, labelled_by, load_split
+from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
 from tasks.kinds.task import TRAIN, Task
@@ -38,6 +36,7 @@ from tasks.training.config import FinetuneConfig
 
 # The variable with the path of shared data, for the processes that this one starts.
 SHARED = "ERNIE_GRAM_PREPARED"
+FINAL = "final."
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
@@ -62,19 +61,12 @@ class SplitData:
     report: Report
     unknown: float = 0.0
 
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of the contents of the split's files."""
-        return digest_of_files(self.report.files)
-
     def describe(self) -> list[str]:
         """Return lines with the number of rows, of examples and of samples, and the unusual rows."""
         report, features = self.report, self.features
-        skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
-        omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
         changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
         kept = f"{len(self.examples):,} of " if len(self.examples) < report.examples else ""
-        read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}{omitted}{skipped}"
+        read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}"
         return [
             f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
             f"{counted(len(features.inputs), 'input')} with "
@@ -93,6 +85,7 @@ class TaskData:
         dev: the splits that are evaluated during training; the first one chooses the best evaluation.
         final: the other labelled splits, which are evaluated at the end.
         metric: the score that chooses the best evaluation.
+        digests: of the task and of the files of the splits, see `file_digests`.
     """
 
     kind: Kind[Any, Any]
@@ -100,6 +93,7 @@ class TaskData:
     dev: tuple[SplitData, ...]
     final: tuple[SplitData, ...]
     metric: str
+    digests: Identity
 
     @property
     def task(self) -> Task:
@@ -131,12 +125,18 @@ def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> Ta
             task = labelled_by(task, examples)
             kind = kind_of(task, config.kind_settings)
             examples = spread_evenly(kind, examples, config.max_train_examples)
-        splits[name] = encoded_split(kind, examples, report, tokenizer)
+        features = kind.encode(examples, tokenizer, training=name == TRAIN)
+        if not len(features):
+            raise InputError(f"{report.files[0]}: no example has anything to train on")
+        counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
+        unknown = unknown_share(counts, tokenizer.vocabulary)
+        splits[name] = SplitData(name, examples, features, report, unknown)
     train = splits[TRAIN]
     check_sentence_types(model, splits.values())
     check_batches(config, len(train.features), world_size)
     dev, final = (tuple(splits[name] for name in names) for names in (during, at_end))
-    return TaskData(kind, train, dev, final, selection_metric(config, kind, dev, final))
+    metric = selection_metric(config, kind, dev, final)
+    return TaskData(kind, train, dev, final, metric, file_digests(task, folder))
 
 
 def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
@@ -149,13 +149,16 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
     return during, [name for name in there if name not in during]
 
 
-def encoded_split(kind: Kind[Any, Any], examples: list[Example], report: Report, tokenizer: Tokenizer) -> SplitData:
-    """Return a split that was read; raises InputError if nothing of it can be trained on."""
-    features = kind.encode(examples, tokenizer, training=report.split == TRAIN)
-    if not len(features):
-        raise InputError(f"{report.files[0]}: no example has anything to train on")
-    counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
-    return SplitData(report.split, examples, features, report, unknown_share(counts, tokenizer.vocabulary))
+def file_digests(task: Task, folder: Path) -> Identity:
+    """Return digests of a task that has its labels, and of the files of its labelled splits in a folder.
+
+    The keys of splits that are only evaluated at the end, which are no part of a run's identity, begin with FINAL.
+    """
+    during, at_end = evaluated_splits(task, folder)
+    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
+    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
+    definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
+    return {"task": f"{task.name} ({definition[:16]})", **digests}
 
 
 def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:
@@ -170,20 +173,15 @@ def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | No
     bounds = np.arange(limit + 1) * count // limit
     places = bounds[:-1], np.random.default_rng(0).integers(bounds[:-1], bounds[1:])
     first, drawn = ([examples[i] for i in each] for each in places)
-    whole = labels_in(kind, examples)
-    distances = [_label_distance(labels_in(kind, each), whole) for each in (first, drawn)]
+    distances = [_label_distance(kind, each, examples) for each in (first, drawn)]
     return drawn if distances[0] > distances[1] + CLOSE else first
 
 
-def _label_distance(labels: Counter[str], others: Counter[str]) -> float:
-    """Return the total variation distance between the shares of the labels, from 0 to 1."""
+def _label_distance(kind: Kind[Any, Any], *samples: Sequence[Example]) -> float:
+    """Return the total variation distance between the shares of the labels in two samples, from 0 to 1."""
+    labels, others = (Counter(label for each in sample for label in kind.labels_of(each)) for sample in samples)
     totals = max(labels.total(), 1), max(others.total(), 1)
     return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
-
-
-def labels_in(kind: Kind[Any, Any], examples: Sequence[Example]) -> Counter[str]:
-    """Return the number of examples that have each label, or entities of each type."""
-    return Counter(label for example in examples for label in kind.labels_of(example))
 
 
 def check_sentence_types(model: ModelRecord, splits: Iterable[SplitData]) -> None:
@@ -240,38 +238,6 @@ def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
     scores[:, -1] = 1
     with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
         return kind.evaluate(kind.decode(scores, split.features, split.examples))
-
-
-def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[str]:
-    """Return the distinct values, as texts of Python, among gold values as a metric takes them, or predicted answers.
-
-    Of a list, such as the tags of a text, each element counts by itself.
-    """
-    items = values.values() if isinstance(values, Mapping) else values
-    return {repr(part) for item in items for part in (item if isinstance(item, list) and item else [item])}
-
-
-def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:
-    """Return a line for each split whose examples all have the same gold value."""
-    consequences = {train.name: "there is nothing to learn"}
-    lines = []
-    for split in (train, *dev):
-        distinct = distinct_values(kind.gold(split.examples))
-        if len(distinct) <= 1:
-            consequence = consequences.get(split.name, "its score does not tell a good model from a constant one")
-            lines.append(f"{split.name}: every example has the gold value {' '.join(distinct)}; {consequence}")
-    return lines
-
-
-def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predictions) -> str | None:
-    """Return a line if all predictions for a split are the same although its gold values differ, otherwise None."""
-    distinct = distinct_values(predictions.answers)
-    if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
-        return None
-    return (
-        f"{split.name}: the prediction for every example is {' '.join(distinct)}: the model has learned nothing; try "
-        "another optimizer.learning_rate or seed, or more optimizer.epochs"
-    )
 
 
 def share(data: Any) -> None:

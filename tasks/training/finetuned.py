@@ -7,26 +7,24 @@ kept beside it, as task.yaml.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.config.checks import require
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, PRECISIONS, read_exported
+from ernie_gram.inference.description import DESCRIPTION, read_exported
+from reader.batches.fields import SLOTS
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.kinds.base import Example, Kind
+from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.features import Features
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.registry import TASKS
@@ -57,11 +55,7 @@ def as_json(description: TaskDescription) -> str:
     task = description.task
     content = {
         "task": task.name,
-        "title": task.title,
-        "language": task.language,
-        "kind": task.kind,
-        "metric": task.metric,
-        "labels": task.labels,
+        **{key: getattr(task, key) for key in ("title", "language", "kind", "metric", "labels")},
         "settings": asdict(description.settings),
         "segmenter": description.segmenter,
         "precision": description.precision,
@@ -89,8 +83,6 @@ def read_description(path: Path) -> TaskDescription:
     Raises InputError that names the file if it is missing or damaged.
     """
     folder = described_folder(path)
-    if folder is None and not path.is_dir():
-        raise InputError(f"{path}: no such folder")
     if folder is None:
         raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder; give the run itself")
     source = folder / FILE_NAME
@@ -116,54 +108,32 @@ TASK_SCORES = "task_scores"
 
 
 @dataclass(frozen=True)
-class LoadedModel:
+class LoadedModel(TaskDescription):
     """A fine-tuned model.
 
     Attributes:
         source: the folder of the checkpoint or of the exported program.
-        description: its task, with labels, and the settings of its kind.
         tokenizer: the tokenizer of its training.
         model: its parameters, including those of the output layer.
     """
 
     source: Path
-    description: TaskDescription
     tokenizer: Tokenizer
     model: ModelRecord
-
-    @property
-    def task(self) -> Task:
-        """The task, with its labels."""
-        return self.description.task
 
     @property
     def notes(self) -> list[str]:
         """What was changed, passed over or not found while reading, one line each, with the folder's name."""
         notes = [*self.model.notes]
-        if self.task.unanswerable and self.description.settings.span.null_threshold is None:
+        if self.task.unanswerable and self.settings.span.null_threshold is None:
             notes.append('has no threshold for "no answer", because its training has not ended: 0 is used')
         return [f"{self.source}: {note}" for note in notes]
 
     @property
     def kind(self) -> Kind[Any, Any]:
         """The kind of the task. Without a threshold for "no answer", it takes 0."""
-        settings = self.description.settings
-        if settings.span.null_threshold is None:
-            settings = settings.with_null_threshold(0.0)
-        return kind_of(self.task, settings)
-
-    def encode(self, examples: Sequence[Example]) -> Features:
-        """Return the features of examples, for prediction."""
-        features: Features = self.kind.encode(examples, self.tokenizer, training=False)
-        return features
-
-    def with_precision(self, precision: str, key: str = "precision") -> LoadedModel:
-        """Return the model with another of PRECISIONS for matrix products.
-
-        Raises InputError, which names `key`, for another value than these.
-        """
-        require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
-        return replace(self, description=replace(self.description, precision=precision))
+        threshold = self.settings.span.null_threshold
+        return kind_of(self.task, self.settings.with_null_threshold(0.0 if threshold is None else threshold))
 
     def paddlenlp_head(self) -> TaskHead:
         """Return the output layer as PaddleNLP's class stores it; raises InputError if that class cannot store it.
@@ -176,7 +146,7 @@ class LoadedModel:
         elif HEAD_TRANSFORM[0] in parameters:
             name = HEAD_TRANSFORM[0].rpartition(".")[0]
             reason = f"{name} under the output layer; fine-tune with --head.lm_transform false to export the model"
-        elif not (kind.has_pooler or kind.scores_slots):
+        elif not (kind.has_pooler or SLOTS in kind.input_fields):
             output = kind.settings.head.sentence_output
             reason = f"head.sentence_output {output}: PaddleNLP's class reads the pooled output"
         else:
@@ -198,4 +168,5 @@ def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:
     description, model = read_description(run), read or read_model(run)
     if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
         raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
-    return LoadedModel(model.source, description, Tokenizer(model.vocabulary, description.segmenter), model)
+    tokenizer = Tokenizer(model.vocabulary, description.segmenter)
+    return LoadedModel(**vars(description), source=model.source, tokenizer=tokenizer, model=model)

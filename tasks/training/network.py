@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,19 +32,18 @@ from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
 from reader.batches.sampler import accumulation_steps
-from reader.system.arrays import Float32s
-from reader.system.atomic_files import write_atomically
+from reader.system.arrays import Float32s, Int64s
+from reader.system.processes import prefetched
 from reader.system.progress import progress
-from tasks.files.submissions import form_of
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.features import Features
 from tasks.kinds.networks import KindHead
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
-from tasks.training.batches import evaluation_batches, rank_batches, training_batches
-from tasks.training.data import SplitData
+from tasks.training.batches import evaluation_batches, micro_batches, rank_batches
+from tasks.training.data import FINAL, SplitData
 from tasks.training.finetuned import LoadedModel
-from tasks.training.prepare import PREDICTIONS, Finetuning
+from tasks.training.prepare import Finetuning
 
 SCORES = "scores"
 
@@ -122,79 +120,64 @@ def build_prediction(network: TaskNetwork, precision: str = "float32", portable:
         return opened.finish({SCORES: network.scores(opened.feeds)})
 
 
-def batch_scores(
-    executor: paddle.static.Executor,
-    run: Callable[[Batch], Mapping[str, Any]],
-    features: Features,
-    width: int,
-    batch_size: int,
-    world: World,
-) -> Float32s:
-    """Return the scores of all units of some features, float32 [U, width], on every rank.
+@dataclass(frozen=True)
+class Scorer:
+    """Computes the scores of a task, in static mode.
 
-    Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
-
-    Args:
+    Attributes:
         run: returns the scores of the units of a batch as SCORES, whatever computes them.
-        width: see Kind.width.
     """
-    scores = np.zeros((features.num_units, width), np.float32)
-    batches = evaluation_batches(features.lengths, batch_size)[world.rank :: world.size]
-    with progress("predicting", sum(map(len, batches)), " samples") as bar:
-        for samples in until_requested(batches):
-            scores[features.unit_rows(samples)] = run(features.batch(samples))[SCORES]
-            bar.update(len(samples))
-    # The rows of other ranks are 0.
-    return sum_array(executor, scores, world)
 
+    kind: Kind[Any, Any]
+    run: Callable[[Batch], Mapping[str, Any]]
+    executor: paddle.static.Executor
+    world: World
 
-class Predictor:
-    """Computes the scores of a network with the parameters of the current scope."""
+    def scores(self, features: Features, batch_size: int) -> Float32s:
+        """Return the scores of all units of some features, float32 [U, width], on every rank.
 
-    def __init__(self, network: TaskNetwork, batch_size: int, precision: str = "float32") -> None:
-        self.kind, self._network, self._batch_size, self._precision = network.kind, network, batch_size, precision
-        self._program: Program | None = None  # built at the first use
+        Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
+        """
+        scores = np.zeros((features.num_units, self.kind.width), np.float32)
+        batches = evaluation_batches(features.lengths, batch_size)[self.world.rank :: self.world.size]
+        with progress("predicting", sum(map(len, batches)), " samples") as bar:
+            for samples in until_requested(batches):
+                scores[features.unit_rows(samples)] = self.run(features.batch(samples))[SCORES]
+                bar.update(len(samples))
+        # The rows of other ranks are 0.
+        return sum_array(self.executor, scores, self.world)
 
-    def scores(self, executor: paddle.static.Executor, features: Features, world: World) -> Float32s:
-        """Return the scores of all units of some features, see `batch_scores`."""
-        program = self._program = self._program or build_prediction(self._network, self._precision)
-        run = partial(program.run, executor)
-        return batch_scores(executor, run, features, self.kind.width, self._batch_size, world)
-
-    def predict(
-        self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World
-    ) -> Iterator[tuple[SplitData, Predictions]]:
+    def predict(self, splits: Sequence[SplitData], batch_size: int) -> Iterator[tuple[SplitData, Predictions]]:
         """Yield each split with its predictions, on every rank.
 
         A threshold for "no answer" that is not set is chosen on the first split, and used on all of them.
         """
         kind = self.kind
         for split in splits:
-            predictions = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
-            kind = kind.with_null_threshold(predictions.null_threshold)
+            predictions = kind.decode(self.scores(split.features, batch_size), split.features, split.examples)
+            kind = type(kind)(kind.task, kind.settings.with_null_threshold(predictions.options.get("threshold")))
             yield split, predictions
 
 
-class Scorer:
-    """Computes the scores of a fine-tuned model; in static mode."""
-
-    def __init__(self, finetuned: LoadedModel, world: World) -> None:
-        """Prepare its program; raises InputError if the parameters do not fit the settings."""
-        self._kind, self._world = finetuned.kind, world
-        self._executor = paddle.static.Executor(world.place)
-        model, precision = finetuned.model, finetuned.description.precision
-        network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
-        forward = Forward(
-            lambda _, precision: build_prediction(network, precision), model.parameters, str(model.source), precision
-        )
-        forward.prepare([SCORES])
-        self._run: Callable[[Batch], Mapping[str, Any]] = partial(forward.run, names=[SCORES])
-
-    def scores(self, features: Features, batch_size: int) -> Float32s:
-        """Return the scores of all units of some features, float32 [U, width], on every rank."""
-        return batch_scores(self._executor, self._run, features, self._kind.width, batch_size, self._world)
+def trained_scorer(network: TaskNetwork, precision: str, executor: paddle.static.Executor, world: World) -> Scorer:
+    """Return the scorer of a network with the parameters of the current scope."""
+    return Scorer(network.kind, partial(build_prediction(network, precision).run, executor), executor, world)
 
 
+def loaded_scorer(finetuned: LoadedModel, world: World) -> Scorer:
+    """Return the scorer of a fine-tuned model; raises InputError if the parameters do not fit the settings."""
+    kind, model = finetuned.kind, finetuned.model
+    network = TaskNetwork.of(kind, model.config, model.parameters)
+    forward = Forward(
+        lambda _, precision: build_prediction(network, precision),
+        *(model.parameters, str(model.source), finetuned.precision),
+    )
+    forward.prepare([SCORES])
+    return Scorer(kind, partial(forward.run, names=[SCORES]), paddle.static.Executor(world.place), world)
+
+
+# Makes the scorer of a training, once.
+ScorerOf = Callable[[paddle.static.Executor, World], Scorer]
 # The metric of the loop that chooses the best evaluation.
 SCORE = "score"
 # Scores of a split in the log and on the console; result.json has all of them.
@@ -203,7 +186,7 @@ EMBEDDING_PARTS = ("_embedding", "pre_encoder_layer_norm", "emb_hidden_mapping")
 LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
 
 
-def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) -> Job:
+def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> Job:
     """Return the job of a checked run."""
     config, model = run.config, run.encoder
     settings = config.optimizer.for_steps(run.max_steps)
@@ -213,8 +196,15 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         features, size, pool = run.train.features, config.optimizer.batch_size, config.optimizer.length_pool
         shares = rank_batches(features.lengths, size, pool, config.seed, consumed // size, world.rank, world.size)
         steps = accumulation_steps(size, world.size, config.trainer.micro_batch)
-        with closing(training_batches(features, shares, steps, config.trainer.workers)) as prefetched:
-            yield from prefetched
+
+        def made(samples: Int64s) -> list[Batch]:
+            return [features.batch(part) for part in micro_batches(features.lengths, samples, steps)]
+
+        with closing(prefetched(made, shares, config.trainer.workers)) as steps_of_rank:
+            yield from steps_of_rank
+
+    def evaluator(executor: paddle.static.Executor, world: World) -> Scores:
+        return evaluate(scorer(executor, world), run.dev, run.metric, config.evaluation.batch_size)
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
     unit = "" if metric.unit == "none" else f" ({metric.unit})"
@@ -226,7 +216,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         network=network,
         batch_size=config.optimizer.batch_size,
         batches=batches,
-        evaluators=(partial(evaluate, predictor, run.dev, run.metric),) if run.dev else (),
+        evaluators=(evaluator,) if run.dev else (),
         # Before the first step, the output layer is random.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
@@ -238,7 +228,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, predictor: Predictor) 
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
         row_counts=run.kind.row_counts,
-        evaluated={split.name: split.digest for split in run.final},
+        evaluated={split.name: run.digests[f"{FINAL}{split.name}"] for split in run.final},
     )
 
 
@@ -264,14 +254,12 @@ def rate_scale(name: str, num_layers: int, decay: float) -> float:
     return decay ** (num_layers + 1) if is_embedding else 1.0
 
 
-def evaluate(
-    predictor: Predictor, splits: Sequence[SplitData], metric: str, executor: paddle.static.Executor, world: World
-) -> Scores:
+def evaluate(scorer: Scorer, splits: Sequence[SplitData], metric: str, batch_size: int) -> Scores:
     """Return the headline scores of some splits: `metric` of the first one as "score", the others as SPLIT_METRIC."""
     scores: Scores = {}
-    for split, predictions in predictor.predict(executor, splits, world):
+    for split, predictions in scorer.predict(splits, batch_size):
         main = METRICS[predictions.task.metric].main
-        found = headline(predictor.kind.evaluate(predictions), metric, main)
+        found = headline(scorer.kind.evaluate(predictions), metric, main)
         scores |= {f"{split.name}_{name}": value for name, value in found.items()}
     return {SCORE: scores.pop(f"{splits[0].name}_{metric}"), **scores}
 
@@ -285,11 +273,3 @@ def headline(scores: Scores, chosen: str, main: str) -> Scores:
         return {main: float(scores[main])}
     others = [name for name, value in scores.items() if name != chosen and not isinstance(value, int)]
     return {name: float(scores[name]) for name in (chosen, *others[: MAX_SHOWN - 1])}
-
-
-def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:
-    """Write the predictions for a split in the form of the task's submissions; return the file."""
-    form = form_of(predictions.task)
-    path = folder / f"{PREDICTIONS}{split}{Path(form.file_name(predictions.task, split)).suffix}"
-    write_atomically(path, form.content(predictions))
-    return path

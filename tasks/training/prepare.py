@@ -5,7 +5,6 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -28,17 +27,15 @@ from reader.system.installation import is_settings_file
 from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.files.official import VARIABLE, OnBadRow, data_folder, digest_of_files, find_files, with_labels
+from tasks.files.official import VARIABLE, data_folder
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.task import TRAIN, Task
-from tasks.registry import find_task
+from tasks.kinds.task import Task
 from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
+    FINAL,
     TaskData,
     check_batches,
-    equal_gold_values,
-    evaluated_splits,
     read_data,
     selection_metric,
     shared,
@@ -47,11 +44,8 @@ from tasks.training.finetuned import TaskDescription, write_description
 
 SKIPPED = "skipped_rows.txt"
 PREDICTIONS = "predictions_"
-# The key in result.json of digests of the task, the model and the data. Those of splits that are only evaluated at the
-# end, which are no part of a run's identity, begin with FINAL.
-MADE_FROM, FINAL = "made_from", "final."
-
-UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
+# The key of Finetuning.made_from in result.json.
+MADE_FROM = "made_from"
 
 
 @dataclass(frozen=True)
@@ -62,6 +56,7 @@ class Finetuning(TaskData):
         config: its settings.
         output: its folder.
         model: the given model.
+        made_from: what can change the result besides the settings: digests of the task, the model and the data.
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
@@ -71,6 +66,7 @@ class Finetuning(TaskData):
     config: FinetuneConfig
     output: Path
     model: ModelRecord
+    made_from: Identity
     identity: Identity
     found: list[Path]
     resume_from: Path | None
@@ -80,13 +76,6 @@ class Finetuning(TaskData):
     def epoch_steps(self) -> int:
         """Steps of an epoch."""
         return epoch_steps(len(self.train.features), self.config.optimizer.batch_size)
-
-    @property
-    def made_from(self) -> Identity:
-        """What can change the result besides the settings, see `model_identity` and `data_identity`."""
-        settings = self.config.identity()
-        found = {key: value for key, value in self.identity.items() if key not in settings}
-        return {**found, **{f"{FINAL}{split.name}": split.digest for split in self.final}}
 
     @property
     def max_steps(self) -> int:
@@ -131,12 +120,9 @@ class Finetuning(TaskData):
 
     def warnings(self) -> list[str]:
         """Return a line for each valid but probably unintended property of the settings and the data."""
-        lines = equal_gold_values(self.kind, self.train, self.dev)
-        lines += [
-            f"{split.name}: {warning}"
-            for split in self.splits
-            if (warning := unknown_warning(split.unknown, self.model.vocabulary, UNKNOWN_ADVICE))
-        ]
+        advice = "start from a model whose vocabulary is of the texts' language, or larger"
+        found = ((split.name, unknown_warning(split.unknown, self.model.vocabulary, advice)) for split in self.splits)
+        lines = [f"{name}: {warning}" for name, warning in found if warning]
         if not self.dev:
             lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")
         elif not self.dev[0].name.startswith("dev"):
@@ -159,7 +145,7 @@ class Finetuning(TaskData):
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
         self.write_description()
-        skipped = [f"{split.name}\t{place}\t{reason}\n" for split in self.splits for place, reason in split.report.bad]
+        skipped = [f"{split.name}\t{row.place}\t{row.reason}\n" for split in self.splits for row in split.report.bad]
         if skipped:
             write_atomically(self.output / SKIPPED, "".join(skipped))
         return lock
@@ -190,12 +176,8 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     model = read_model(Path(config.paths.model))
     check_model(config, model)
     data: TaskData = shared() or read_data(config, model, world_size)
-    identity = {
-        **_task_identity(data.task),
-        **config.identity(),
-        **model_identity(model),
-        **{f"data.{split.name}": split.digest for split in (data.train, *data.dev)},
-    }
+    made_from = {**model_identity(model), **data.digests}
+    identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
     seconds = time.monotonic() - began
     found, resume_from = _resume_from(config, data.task, identity, is_first)
     return Finetuning(
@@ -203,6 +185,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         config=config,
         output=output_folder(config, data.task),
         model=model,
+        made_from=made_from,
         identity=identity,
         found=found,
         resume_from=resume_from,
@@ -262,11 +245,6 @@ def _needed_lexicon(model: ModelRecord) -> Lexicon | None:
     return None if isinstance(model.vocabulary, WordPieceVocabulary) else model.lexicon
 
 
-def _task_identity(task: Task) -> Identity:
-    definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
-    return {"task": f"{task.name} ({definition[:16]})"}
-
-
 def model_identity(model: ModelRecord) -> Identity:
     """Return digests of a model."""
     lexicon = _needed_lexicon(model)
@@ -275,12 +253,3 @@ def model_identity(model: ModelRecord) -> Identity:
         "vocabulary": model.vocabulary.fingerprint,
         "lexicon": None if lexicon is None else lexicon.fingerprint,
     }
-
-
-def data_identity(name: str, folder: Path, on_bad_row: OnBadRow) -> Identity:
-    """Return digests of a task and of the files of its labelled splits in a folder; raises InputError as `prepare`."""
-    task = with_labels(find_task(name), folder, on_bad_row)
-    during, at_end = evaluated_splits(task, folder)
-    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
-    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
-    return {**_task_identity(task), **digests}

@@ -45,12 +45,12 @@ def computed(finetuned: LoadedModel, folder: Path, rows: list[dict[str, Any]]) -
     """Return a batch of some rows, and the scores that a fine-tuned model has for them."""
     from ernie_gram.distributed.world import World
     from tasks.files.own_texts import load_texts
-    from tasks.training.network import Scorer
+    from tasks.training.network import loaded_scorer
 
     examples = load_texts(finetuned.task, write_lines(folder / "own.jsonl", *rows), "json", "error").examples
-    features = finetuned.encode(examples)
+    features = finetuned.kind.encode(examples, finetuned.tokenizer, training=False)
     with fresh_scope() as executor:
-        scores = Scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
+        scores = loaded_scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
     return features.batch(np.arange(len(features))), scores
 
 

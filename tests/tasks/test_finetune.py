@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -105,15 +104,6 @@ def test_the_last_model_predicts_and_evaluations_are_as_set(tiny_task: Path, las
     assert not (last / "best").exists()
     refused = finetune(tiny_task, tmp_path / "other", *LAST, "--evaluation.metric=accuracy")
     assert_one_line_error(refused, "evaluation.metric: ")
-
-
-def test_predictions_that_are_all_the_same_give_a_warning(tiny_task: Path, tmp_path: Path) -> None:
-    task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
-    (task / "data" / "train.tsv").write_text("text\tlabel\n" + "a b\t0\n" * 60 + "c\t1\n")
-    (task / "data" / "dev.tsv").write_text("text\tlabel\na b\t0\na a\t1\n")
-    done = finetune(task, tmp_path / "run", "--optimizer.epochs=1")
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith("warning: "))
-    assert line.startswith("warning: dev: the prediction for every example is '0'")
 
 
 def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:

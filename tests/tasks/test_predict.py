@@ -202,7 +202,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, m
 
 
 def test_files_are_replaced_on_request_inputs_never(rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.training.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
+    monkeypatch.setattr("tasks.predict.start_world", lambda *_: pytest.fail("predicts"))
     # In a folder the file gets its official name.
     lines = write(tmp_path / "rte_input.jsonl", "sentence1\tsentence2\nit\tran\n")
     weights, other = rte / "best" / "model.safetensors", write(tmp_path / "other", "mine")

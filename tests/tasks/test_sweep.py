@@ -158,7 +158,10 @@ def test_a_grid_of_pre_training_alone_and_a_failed_one(built: Path, tiny_task: P
     error = call(main, *task, *options, *rates, "--output", str(output)).refused()
     assert "one,learning_rate=1e+30,seed=1: " in error
     tuned = "task,pretrain=one,learning_rate=0.003,epochs=1,pretrain_seed=1,seed=1"
-    assert list(results(output)) == ["one,learning_rate=0.003,seed=1", tuned]
+    found = results(output)
+    assert list(found) == ["one,learning_rate=0.003,seed=1", tuned]
+    varied = {"pretrain": "one", "pretrain.optimizer.learning_rate": "0.003"}
+    assert [each["varied"] for each in found.values()] == [varied, varied | {EPOCHS: "1"}]
 
 
 @pytest.mark.usefixtures("here")

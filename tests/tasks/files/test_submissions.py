@@ -24,12 +24,12 @@ from tests.support.task_files import load, squad, write, write_json, write_lines
 
 
 def submit(
-    task: Task, split: str, folder: Path, answers: list[Any], details: Any = None, null_threshold: float | None = None
+    task: Task, split: str, folder: Path, answers: list[Any], details: Any = None, **options: Any
 ) -> dict[str, bytes]:
     """Return the files of a submission for the split in a folder."""
     examples = load_split(task, folder, split).examples
     details = details or [{} for _ in answers]
-    return submission_files(Predictions(task, examples, answers, details, null_threshold=null_threshold), split)
+    return submission_files(Predictions(task, examples, answers, details, options=options), split)
 
 
 def scores_of(task: Task, split: str, folder: Path, for_metric: Any, **options: Any) -> Scores:
@@ -181,13 +181,12 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
     write_json(tmp_path / "dev-v2.0.json", squad(ANSWERABLE, {"a": ["red car"], "b": [], "c": [], "d": ["汽车"]}))
     texts, na_scores, threshold = ["red car", "blue", "blue", "汽车"], [-900.0, 7.5, 2.0, 2.5], 2.25
     answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
-    details = [{"na_score": na_score} for na_score in na_scores]
-    files = submit(TASKS["squad2"], "dev", tmp_path, answers, details, threshold)
+    options: dict[str, Any] = {"na_prob": dict(zip("abcd", na_scores, strict=True)), "threshold": threshold}
+    files = submit(TASKS["squad2"], "dev", tmp_path, answers, **options)
     assert list(files) == ["predictions.json", "na_prob.json"]
     assert json.loads(files["predictions.json"]) == {"a": "red car", "b": "", "c": "blue", "d": ""}
     probabilities = json.loads(files["na_prob.json"])
     assert [key for key, value in probabilities.items() if value > 0.5] == ["b", "d"]
-    options: dict[str, Any] = {"na_prob": dict(zip("abcd", na_scores, strict=True)), "threshold": threshold}
     expected = scores_of(TASKS["squad2"], "dev", tmp_path, dict(zip("abcd", texts, strict=True)), **options)
     written = json.loads(files["predictions.json"])
     found = [score("squad2", "dev", tmp_path / "p.json", files["predictions.json"])]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tasks.kinds.catalog import KINDS
-from tasks.kinds.checked_values import OmittedError, Reading, RowError
+from tasks.kinds.checked_values import BadRow, OmittedRow, Reading
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span_answers import Answer, SpanExample
@@ -55,14 +55,14 @@ def test_a_label_has_the_official_spelling_and_a_score_is_in_its_range() -> None
     assert make(NLI, labelled=False, text_a="a") == SentenceExample("0", "a", None, None, PLACE)
     numbers = task("classification", labels=("0", "1", "true"))
     assert [make(numbers, text_a="a", label=label).gold for label in (0, "1", True)] == ["0", "1", "true"]
-    with pytest.raises(OmittedError):
+    with pytest.raises(OmittedRow):
         make(NLI, text_a="", label="-")
     assert make(SCORES, text_a="a", score="4.750") == SentenceExample("0", "a", None, 4.75, PLACE)
     for bad in ("5.1", "-1"):
-        with pytest.raises(RowError, match="is not between 0 and 5"):
+        with pytest.raises(BadRow, match="is not between 0 and 5"):
             make(SCORES, text_a="a", score=bad)
     for bad in ("x", "nan", "inf", "", None, True):
-        with pytest.raises(RowError, match="is not a number"):
+        with pytest.raises(BadRow, match="is not a number"):
             make(SCORES, text_a="a", score=bad)
 
 
@@ -78,7 +78,7 @@ def test_an_answer_is_an_index_a_text_or_a_letter_and_the_first_of_equal_options
     assert notes == {"questions with equal options": 1}
     lines = dataclasses.replace(CHOICE, layout=JsonLines({}))
     assert make(lines, context="c", options=["x", "y", "z"], answer=2).answer == 2
-    with pytest.raises(RowError, match="the answer '2' "):
+    with pytest.raises(BadRow, match="the answer '2' "):
         make(lines, context="c", options=["1", "2", "3"], answer=2)
     assert make(CHOICE, context="c", options=["1", "2", "3"], answer=2).answer == 2  # an index, as from C3's files
 
@@ -113,12 +113,12 @@ def test_answers_have_their_place_in_the_context_in_a_list_or_an_object_of_two_l
     assert make(SPAN_V2, context="a", question="?", answers={"text": [], "answer_start": []}).is_impossible
     assert not notes
     for bad in ({"text": ["b", "a"], "answer_start": [4]}, {"text": ["a"]}, {"text": ["a"], "answer_start": 0}):
-        with pytest.raises(RowError, match="answer_start"):
+        with pytest.raises(BadRow, match="answer_start"):
             make(SPAN, context="a b b", question="?", answers=bad)
 
 
 def test_a_training_question_needs_one_answer_in_the_context_and_is_noted_if_it_has_two() -> None:
-    with pytest.raises(RowError, match="the answer 'x' is not in the context"):
+    with pytest.raises(BadRow, match="the answer 'x' is not in the context"):
         make(SPAN, context="abc", question="?", answers=["x", "y"])
     notes: Counter[str] = Counter()
     answers = make(SPAN, notes, context="abc", question="?", answers=["x", "b"]).answers
@@ -143,7 +143,7 @@ def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
     impossible = {"context": "c", "question": "?", "answers": [], "is_impossible": True}
     assert make(SPAN_V2, **impossible) == SpanExample("0", "c", "?", (), True, PLACE)
     for values in (impossible, {**impossible, "is_impossible": False}):
-        with pytest.raises(RowError, match="the task has no questions without answer"):
+        with pytest.raises(BadRow, match="the task has no questions without answer"):
             make(SPAN, **values)
     assert make(SPAN, labelled=False, context="c", question="?").answers is None
 
@@ -167,7 +167,7 @@ def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> Non
     assert notes == {"empty answers": 1}
     # DuReader-robust has one in its dev file.
     assert make(SPAN, training=False, **{**row, "answers": [""]}).answers == (Answer("", None),)
-    with pytest.raises(RowError, match="the answer '' is not in the context"):
+    with pytest.raises(BadRow, match="the answer '' is not in the context"):
         make(SPAN, **{**row, "answers": [""]})
 
 
@@ -270,7 +270,7 @@ BAD: dict[str, tuple[Task, dict[str, Any], list[tuple[dict[str, Any], str]]]] = 
     [(of, {**base, **values}, message) for of, base, rows in BAD.values() for values, message in rows],
 )
 def test_bad_rows_say_what_is_wrong(of: Task, values: dict[str, Any], message: str) -> None:
-    with pytest.raises(RowError, match=message):
+    with pytest.raises(BadRow, match=message):
         make(of, **values)
 
 

@@ -99,10 +99,12 @@ def test_batches_have_the_names_shapes_and_dtypes_of_the_fields_and_the_rows_of_
     """A question's options count by themselves in the second term of multiple choice."""
     task, examples = EXAMPLES[name]
     kind = kind_of(KNOWN[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
-    features = kind.encode(examples * 3, tokenizer(), training=True)
+    features, predicted = (kind.encode(examples * 3, tokenizer(), training) for training in (True, False))
     for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
         batch = features.batch(samples)
+        assert batch.keys() == {field.name for field in kind.training_fields}
         fields = {field.name: field for field in (*kind.input_fields, *kind.training_fields)}
+        batch |= predicted.batch(samples)
         assert batch.keys() == fields.keys()
         sizes: dict[str, int] = {}
         for key, values in batch.items():

@@ -109,7 +109,9 @@ def perfect_scores(kind: Kind[Any, Any], features: Any, examples: list[Any]) -> 
         scores = np.zeros((features.num_units, 1), np.float32)
         scores[features.unit_offsets[:-1] + features.gold["labels"]] = 10
         return scores
-    return np.eye(kind.width, dtype=np.float32)[features.tags if kind.name == "tagging" else features.gold["labels"]]
+    return np.eye(kind.width, dtype=np.float32)[
+        features.unit_gold["tags"] if kind.name == "tagging" else features.gold["labels"]
+    ]
 
 
 def check_batches(features: Features) -> None:

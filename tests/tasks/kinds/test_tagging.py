@@ -88,7 +88,7 @@ def test_cluener_takes_entities_as_characters_and_knows_those_inside_others() ->
     features = kind.encode([example], tokenizer(), training=True)
     gold = {"address": {"一二三四": [[0, 3]]}, "name": {"二三": [[1, 2]], "b": [[5, 5]]}}
     assert kind.gold([example]) == [gold]
-    predictions = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, [example])
+    predictions = kind.decode(np.eye(kind.width, dtype=np.float32)[features.unit_gold["tags"]], features, [example])
     # One row of tags cannot express the name inside the address.
     assert predictions.for_metric == [{"address": {"一二三四": [[0, 3]]}, "name": {"b": [[5, 5]]}}]
     assert kind.evaluate(predictions)["span_precision"] == 1.0

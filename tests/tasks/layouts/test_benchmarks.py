@@ -267,7 +267,7 @@ def test_the_folder_is_the_label_and_texts_of_several_folders_have_different_ids
 
 def test_a_missing_or_empty_class_is_refused_and_a_file_that_is_not_utf8_a_bad_row(tmp_path: Path) -> None:
     write(tmp_path / "neg" / "1.txt", b"x\n\xff")
-    with pytest.raises(InputError, match="no folder 'pos'"):
+    with pytest.raises(InputError, match="pos: not a folder of files"):
         read(IMDB, tmp_path)
     (tmp_path / "pos").mkdir()
     with pytest.raises(InputError, match=r"pos: no files \*\.txt"):

@@ -12,7 +12,7 @@ from reader.system.installation import CONF
 from reader.system.untrusted_text import read_yaml
 from tasks.files.official import available_splits
 from tasks.kinds.task import Task
-from tasks.registry import TASKS, task_named
+from tasks.registry import TASKS, find_task
 from tests.support.task_files import load, write, write_json, write_lines
 
 CHINESE = ("chinese.yaml", "clue.yaml")
@@ -20,7 +20,7 @@ CHINESE = ("chinese.yaml", "clue.yaml")
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_rows_are_complete(task: Task) -> None:
-    assert task_named(task.name) is task
+    assert find_task(task.name) is task
     assert (task.language == "zh") == any(task.name in read_yaml(CONF / "registry" / f) for f in CHINESE)
     assert task.evaluation_splits
     assert set(task.splits) == {"train", *task.evaluation_splits, *task.submission_splits}

@@ -23,14 +23,14 @@ def test_the_benchmarks_of_the_project_have_tasks_and_scores_of_the_registry_and
         for column in found["reported"]:
             for name, scores in column["scores"].items():
                 task = TASKS[name]
-                metrics = METRICS[task.metric].reported_scores
+                metrics = METRICS[task.metric].reported
                 assert scores.keys() <= {f"{split}.{each}" for split in task.evaluation_splits for each in metrics}
                 assert {type(score) for score in scores.values()} <= {int, float}
     assert languages == {"english": {"en"}, "chinese": {"zh"}, "clue": {"zh"}}
     assert read_benchmark("mrpc") is None
     for text, message in (
         ("tasks: 5", "tasks: "),
-        ("tasks: [[mrpc]]", "tasks: "),
+        ("tasks: [[mrpc]]", r"no task .*mrpc"),
         ("tasks: [mrcp]", "no task 'mrcp'"),
         ("tasks: [mrpc]\ntitel: x", "titel: .*did you mean title"),
         ("tasks: [mrpc]\nreported: [{name: x}]", "reported: "),

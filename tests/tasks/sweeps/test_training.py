@@ -13,7 +13,7 @@ import pytest
 from reader.errors import InputError
 from reader.system.processes import available_cores
 from tasks.sweeps import training
-from tasks.sweeps.runs import PlannedRun, Record
+from tasks.sweeps.runs import PlannedRun
 from tasks.sweeps.training import CONSOLE, train_all
 from tests.support.commands import ROOT, is_alive, kill_when, wait_for
 
@@ -32,18 +32,13 @@ def _shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "POLL_SECONDS", 0.05)
 
 
-def result(folder: Path, _: object) -> Record | None:
-    path = folder / "result"
-    return {"result": {"score": float(path.read_text())}} if path.is_file() else None
-
-
 def planned(folder: Path, script: str) -> PlannedRun:
-    return PlannedRun(folder, {}, {"seed": 1}, ("shell_of_the_test", str(folder), script), None, result)
+    return PlannedRun(folder, {}, {"seed": 1}, ("shell_of_the_test", str(folder), script), None)
 
 
 def ended(run: PlannedRun) -> str | None:
-    record = run.record()
-    return record and str(record["result"])
+    path = run.folder / "result"
+    return f"score {float(path.read_text())}" if path.is_file() else None
 
 
 def train(folder: Path, jobs: int, processes: int = 1, **scripts: str) -> list[str]:
@@ -55,7 +50,7 @@ def test_runs_that_fail_are_named_and_stop_no_other(tmp_path: Path, capsys: pyte
     failed = train(tmp_path, 1, 2, a=bad, b="echo $NPROC $OMP_NUM_THREADS; echo 1 > result", c=crash, d="echo nothing")
     reasons = {"a": "error: bad", "c": "no output", "d": "nothing"}
     assert failed == [f"{tmp_path / name / CONSOLE}: the run failed: {reason}" for name, reason in reasons.items()]
-    assert "done  b: {'score': 1.0}" in capsys.readouterr().out
+    assert "done  b: score 1.0" in capsys.readouterr().out
     assert (tmp_path / "b" / CONSOLE).read_text().strip() == f"2 {max(1, available_cores() // 2)}"
 
 
@@ -107,7 +102,7 @@ from tasks.sweeps.runs import PlannedRun
 from tasks.sweeps.training import train_all
 HOOK
 folder = Path(sys.argv[1])
-run = PlannedRun(folder, {}, {"seed": 1}, ("sleeper_of_the_test", str(folder / "pid")), None, lambda *_: None)
+run = PlannedRun(folder, {}, {"seed": 1}, ("sleeper_of_the_test", str(folder / "pid")), None)
 train_all([run], 1, 1, lambda _: None)
 """
 SLEEPER = "import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(60)\n"
@@ -118,7 +113,7 @@ def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path) -> None:
         raise InputError("damaged")
 
     pid = tmp_path / "pid"
-    long = PlannedRun(tmp_path / "long", {}, {}, ("sleeper_of_the_test", str(pid)), None, result)
+    long = PlannedRun(tmp_path / "long", {}, {}, ("sleeper_of_the_test", str(pid)), None)
     with pytest.raises(InputError, match="damaged"):
         train_all([long, planned(tmp_path / "b", f"until [ -s {pid} ]; do sleep 0.02; done")], 2, 1, damaged)
     assert gone(pid)

@@ -40,7 +40,7 @@ def test_the_resolved_configuration_can_be_read_back_and_an_early_end_needs_the_
     config = load("--config", str(CONF / "cmrc2018.yaml"), "--evaluation.patience=3", "--trainer.save_every=7")
     (tmp_path / "config.yaml").write_text(explained_yaml(config))
     assert load("--config", str(tmp_path / "config.yaml")) == config
-    with pytest.raises(InputError, match=r"evaluation.patience: an early end leaves"):
+    with pytest.raises(InputError, match=r"evaluation.patience: is for evaluation.choose best"):
         load("--evaluation.choose=last", "--evaluation.patience=2")
 
 

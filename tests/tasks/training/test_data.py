@@ -1,11 +1,10 @@
-"""The account of a split, and warnings about labels, gold values and predictions."""
+"""The account of a split, the examples that are chosen, and the splits that are evaluated."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -15,17 +14,9 @@ import pytest
 from tasks.files.official import Report
 from tasks.kinds.base import Example
 from tasks.kinds.sentences import Classification, SentenceExample
-from tasks.kinds.tagging import TaggingExample, span_labels
-from tasks.layouts.rows import BadRow, Place
-from tasks.metrics.entities import Entity
+from tasks.layouts.rows import BadRow
 from tasks.registry import find_task
-from tasks.training.data import (
-    SplitData,
-    equal_gold_values,
-    equal_predictions,
-    evaluated_splits,
-    spread_evenly,
-)
+from tasks.training.data import SplitData, evaluated_splits, spread_evenly
 from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 
@@ -41,11 +32,11 @@ def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
     features = MagicMock(counts={"cut": 2})
     features.__len__.return_value = features.inputs.__len__.return_value = 2
     features.inputs.lengths = np.full(2, 4)
-    report = Report("task", "dev", (), 2, 2, (), (BadRow(PLACE, "no label"),), {"rows with an empty text": 3})
+    report = Report("task", "dev", (), 2, 2, (), (BadRow("no label", PLACE),), {"rows with an empty text": 3})
     first, *more = SplitData("dev", labelled(*"01"), features, report).describe()
-    assert first.startswith("dev      2 rows: 2 examples, 1 bad row skipped; 2 samples, 2 inputs with 4 tokens")
+    assert first.startswith("dev      2 rows: 2 examples; 2 samples, 2 inputs with 4 tokens")
     assert first.endswith("cut: 2")
-    assert "  noted 3: rows with an empty text" in more
+    assert more[:2] == ["  noted 3: rows with an empty text", "  bad rows skipped 1:"]
 
 
 def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_path: Path) -> None:
@@ -79,39 +70,3 @@ def test_a_labelled_test_split_is_evaluated_at_the_end_or_in_place_of_a_dev_spli
     del splits["dev"]
     task.write_text(f"{head}files: {json.dumps(splits)}\n")
     assert evaluated_splits(find_task(str(task)), tmp_path) == (["test"], [])
-
-
-def entities(text: str, *types: str) -> object:
-    """Return entities of one character each, as CLUENER's metric takes them."""
-    example = TaggingExample("0", tuple(text), "", None, None, Place(Path("dev.json")))
-    return span_labels(example, [Entity(name, at, at + 1) for at, name in enumerate(types)])
-
-
-@pytest.mark.parametrize(
-    ("gold", "predictions", "shown"),
-    [
-        (["a", "b"], ["a", "a"], "'a'"),
-        (["a", "b"], ["b", "a"], None),
-        (["a", "a"], ["a", "a"], None),
-        ([0.1, 0.2], [0.5, 0.5], "0.5"),
-        ([("a", "b"), ()], [("a",), ("a",)], "('a',)"),
-        ({"1": ["x"], "2": ["y"]}, ["", ""], "''"),
-        ({"1": ["the", "a"], "2": []}, ["", ""], "''"),
-        ([["O", "B-X"]], [["O", "O"], ["O"]], "'O'"),
-        ([entities("甲", "X"), entities("乙", "X")], [{}, {}], "{}"),
-        ([entities("甲乙"), entities("甲乙", "X")], [entities("甲", "X"), {}], None),
-        # Two texts without entities.
-        ([entities("甲"), entities("乙")], [{}, {}], None),
-    ],
-)
-def test_equal_gold_values_or_predictions_are_named(gold: Any, predictions: Any, shown: str | None) -> None:
-    kind: Any = SimpleNamespace(name="dev", examples=(), gold=lambda _: gold)  # stands for the split, too
-    # What a metric takes may differ: the texts of SQuAD 2.0 before the threshold of questions without answer.
-    given: Any = type("Predictions", (), {"answers": predictions, "for_metric": ["x", "y"]})
-    line = equal_predictions(kind, kind, given)
-    assert line is None if shown is None else line is not None
-    assert (line or "").startswith(f"dev: the prediction for every example is {shown}: " if shown else "")
-    are_equal = gold in (["a", "a"], [entities("甲"), entities("乙")])
-    assert [each[:38] for each in equal_gold_values(kind, kind, ())] == [
-        "dev: every example has the gold value "
-    ] * are_equal

@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -53,12 +53,12 @@ def test_every_parameter_of_a_network_is_scaled(tiny_task: Path, finetuned: Path
 def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_model(
     tiny_task: Path, tmp_path: Path
 ) -> None:
-    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
+    from tasks.training.network import TaskNetwork, finetuning_job
 
     run = checked(tiny_task, tmp_path / "run", "--evaluation.patience=2")
     network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-    job = finetuning_job(replace(run, final=run.dev), network, Predictor(network, 4))
-    assert job.evaluated == {"dev": run.dev[0].digest}
+    job = finetuning_job(replace(run, final=run.dev, digests={"final.dev": "digest"}), network, MagicMock())
+    assert job.evaluated == {"dev": "digest"}
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
     assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
     assert (job.optimizer.warmup_steps, job.optimizer.decay_steps) == (3, 32)
@@ -77,13 +77,13 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
 
 def test_pools_micro_batches_and_the_seed_decide_over_the_batches(tiny_task: Path, tmp_path: Path) -> None:
     from ernie_gram.distributed.world import start_world
-    from tasks.training.network import Predictor, TaskNetwork, finetuning_job
+    from tasks.training.network import TaskNetwork, finetuning_job
 
     def lengths(*more: str) -> list[list[list[int]]]:
         """Return the lengths of the samples of an epoch: of each micro-batch of each step."""
         run = checked(tiny_task, tmp_path / "run", *more)
         network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-        with closing(finetuning_job(run, network, Predictor(network, 4)).batches(0, start_world("cpu"))) as batches:
+        with closing(finetuning_job(run, network, MagicMock()).batches(0, start_world("cpu"))) as batches:
             return [[part["lengths"].tolist() for part in step] for step in islice(batches, run.epoch_steps)]
 
     def padding(steps: list[list[list[int]]]) -> int:
@@ -105,7 +105,7 @@ WORLD: Any = World
 
 
 def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks.training.network import Predictor
+    from tasks.training.network import Scorer
 
     rng = random.Random(3)
     kind = span_kind("squad2")
@@ -114,23 +114,22 @@ def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.Mon
         examples: list[Any] = [example_of(rng, f"{name}{i}", impossible) for i in range(30)]
         return SplitData(name, examples, kind.encode(examples, tokenizer(), training=False), REPORT)
 
-    def scores(self: Predictor, executor: Any, features: SpanFeatures, world: World) -> Float32s:
+    def scores(self: Scorer, features: SpanFeatures, batch_size: int) -> Float32s:
         return np.random.default_rng(features.num_units).normal(size=(features.num_units, 2)).astype(np.float32)
 
-    monkeypatch.setattr(Predictor, "scores", scores)
-    network: Any = SimpleNamespace(kind=kind)
+    monkeypatch.setattr(Scorer, "scores", scores)
+    scorer = Scorer(kind, MagicMock(), WORLD, WORLD)
     dev, test = split("dev", impossible=False), split("test", impossible=True)
-    (_, first), (_, second) = Predictor(network, 4).predict(WORLD, (dev, test), WORLD)
-    assert first.null_threshold == second.null_threshold
-    assert second.options["threshold"] == first.null_threshold
+    (_, first), (_, second) = scorer.predict((dev, test), 4)
+    assert first.options["threshold"] == second.options["threshold"]
     # On the second split alone, the best threshold gives no question an answer.
-    ((_, alone),) = Predictor(network, 4).predict(WORLD, (test,), WORLD)
+    ((_, alone),) = scorer.predict((test,), 4)
     assert {*alone.answers} == {""} != {*second.answers}
 
 
 @pytest.mark.parametrize("metric", ["conlleval", "cluener"])
 def test_the_score_of_a_type_is_one_of_the_first_dev_split(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks.training.network import Predictor, evaluate, headline
+    from tasks.training.network import Scorer, evaluate, headline
 
     task = replace(TASKS["conll2003"], labels=("LOC", "PER"), metric=metric)
     kind = kind_of(task, KindSettings())
@@ -139,7 +138,7 @@ def test_the_score_of_a_type_is_one_of_the_first_dev_split(metric: str, monkeypa
         example = TaggingExample("0", ("a", "b"), " ", tags, entities_of(tags), PLACE)
         return SplitData(name, [example], kind.encode([example], tokenizer(), training=False), REPORT)
 
-    def scores(self: Predictor, executor: Any, features: Any, world: World) -> Float32s:
+    def scores(self: Scorer, features: Any, batch_size: int) -> Float32s:
         # The last tag is O.
         return np.tile(np.arange(kind.width, dtype=np.float32), (features.num_units, 1))
 
@@ -147,14 +146,13 @@ def test_the_score_of_a_type_is_one_of_the_first_dev_split(metric: str, monkeypa
         config = FinetuneConfig(evaluation=EvaluationConfig(metric=name))
         return selection_metric(config, kind, [dev, other], [])
 
-    monkeypatch.setattr(Predictor, "scores", scores)
+    monkeypatch.setattr(Scorer, "scores", scores)
     dev, other = split("dev", "B-PER", "O"), split("other", "B-LOC", "O")
     # A count is no score.
     for name in ("LOC_f1", "tokens"):
         with pytest.raises(InputError, match=f"^evaluation.metric: '{name}'"):
             chosen(name)
-    network: Any = SimpleNamespace(kind=kind)
-    found = evaluate(Predictor(network, 4), (dev, other), chosen("PER_f1"), WORLD, WORLD)
+    found = evaluate(Scorer(kind, MagicMock(), WORLD, WORLD), (dev, other), chosen("PER_f1"), 4)
     assert found["score"] == 0
     assert [name for name in found if name.startswith("other_")] == ["other_f1"]
     assert headline({"f1": 1.0, "tokens": 2, "PER_f1": 0.5}, "PER_f1", "f1") == {"PER_f1": 0.5, "f1": 1.0}
