@@ -58,11 +58,10 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
 
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
-    head = finetuned.paddlenlp_head()
     inputs, has_pairs = finetuned.settings.input, "text_b" in plain_values(finetuned.task)
     is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
     options = {
-        "head": head,
+        "head": finetuned.paddlenlp_head(),
         "max_tokens": inputs.max_seq_len,
         "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
         "further": {FILE_NAME: as_json(finetuned)},

@@ -13,7 +13,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from reader.errors import OneLineParser, located, print_warning
+from reader.errors import OneLineParser, first_line, located, print_warning
 from tasks.files.official import add_bad_row_option, add_data_option, labelled_split, load_split, with_labels
 from tasks.files.submissions import read_predictions
 from tasks.kinds.catalog import checked, kind_of
@@ -23,7 +23,8 @@ from tasks.registry import find_task
 
 
 def main() -> None:
-    metrics = "\n".join(f"  {metric.name:19} {metric.description}" for metric in METRICS.values())
+    meanings = {name: first_line(metric.function.__doc__).removeprefix("Return ") for name, metric in METRICS.items()}
+    metrics = "\n".join(f"  {name:19} {meaning}" for name, meaning in meanings.items())
     parser = OneLineParser(
         description=__doc__, epilog=f"metrics:\n{metrics}", formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -76,13 +76,12 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
     texts = (answer.get("text") if isinstance(answer, dict) else answer for answer in given)
     if reading.task.unanswerable and all(isinstance(text, str) and not text.strip() for text in texts):
         given = []
-    impossible = not given
-    if impossible and not reading.task.unanswerable:
+    if not given and not reading.task.unanswerable:
         raise BadRow("no answer, and the task has no questions without answer")
     answers = tuple(_answer(answer, context, reading) for answer in given)
     if reading.training and answers and not any(answer.span for answer in answers):
         raise BadRow(f"the answer {quoted(answers[0].text)} is not in the context")
-    return SpanExample(row_id, context, question, answers, impossible, row.place)
+    return SpanExample(row_id, context, question, answers, not given, row.place)
 
 
 def _answer_list(value: Any) -> list[Any]:

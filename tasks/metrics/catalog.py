@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from reader.errors import first_line
 from tasks.metrics.answers import cmrc2018, dureader_robust, squad_v1, squad_v2
 from tasks.metrics.entities import cluener, conlleval
 from tasks.metrics.labels_and_scores import (
@@ -63,11 +62,6 @@ class Metric:
     def name(self) -> str:
         """The name in METRICS (catalog.py)."""
         return self.function.__name__
-
-    @property
-    def description(self) -> str:
-        """What is computed: the first line of the function's docstring."""
-        return first_line(self.function.__doc__).removeprefix("Return ")
 
 
 METRICS: dict[str, Metric] = {

@@ -7,7 +7,7 @@ import os
 import pickle
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,7 +132,12 @@ def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> Ta
         unknown = unknown_share(counts, tokenizer.vocabulary)
         splits[name] = SplitData(name, examples, features, report, unknown)
     train = splits[TRAIN]
-    check_sentence_types(model, splits.values())
+    inputs = [split.features.inputs for split in splits.values()]
+    require(
+        model.config.has_sentence_types or not any((each.seconds < each.lengths).any() for each in inputs),
+        "paths.model",
+        f"{model.source} has one sentence type (type_vocab_size), but this task has pairs of texts; give another model",
+    )
     check_batches(config, len(train.features), world_size)
     dev, final = (tuple(splits[name] for name in names) for names in (during, at_end))
     metric = selection_metric(config, kind, dev, final)
@@ -182,16 +187,6 @@ def _label_distance(kind: Kind[Any, Any], *samples: Sequence[Example]) -> float:
     labels, others = (Counter(label for each in sample for label in kind.labels_of(each)) for sample in samples)
     totals = max(labels.total(), 1), max(others.total(), 1)
     return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
-
-
-def check_sentence_types(model: ModelRecord, splits: Iterable[SplitData]) -> None:
-    """Raise InputError if there are pairs of texts, and the model has only one sentence type."""
-    inputs = [split.features.inputs for split in splits]
-    require(
-        model.config.has_sentence_types or not any((each.seconds < each.lengths).any() for each in inputs),
-        "paths.model",
-        f"{model.source} has one sentence type (type_vocab_size), but this task has pairs of texts; give another model",
-    )
 
 
 def check_batches(config: FinetuneConfig, num_samples: int, world_size: int) -> None:
