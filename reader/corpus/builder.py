@@ -15,7 +15,7 @@ from reader.corpus.memmap import ARRAYS, FORMAT, LEXICON, Corpus, CorpusInfo, ch
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.system.arrays import Int64s
-from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
+from reader.system.atomic_files import atomic_folder, mapped_array, save_arrays
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
@@ -39,7 +39,7 @@ def build_corpus(
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: contains no words")
     # Map one segment at a time, because every mapped array keeps a file open.
-    parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
+    parts = ((mapped_array(segment, "units"), np.array(mapped_array(segment, "documents"))) for segment in segments)
     _write_corpus(output, cutter, digest, parts, shard)
 
 

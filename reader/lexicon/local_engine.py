@@ -21,7 +21,7 @@ from reader.lexicon.counting_stages import (
     split_segment,
 )
 from reader.system.arrays import Int64s
-from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
+from reader.system.atomic_files import mapped_array, remove_folder, save_arrays
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
 from reader.text.map_segments import Resources, map_segments
@@ -50,7 +50,7 @@ class LocalEngine:
             split_segment(lowercase, segmenter, segment).save(folder)
 
         self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
-        return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
+        return np.sum([mapped_array(segment, "totals") for segment in self.segments], axis=0), digest
 
     def words(self, min_count: int) -> list[WordCounts]:
         def merge(bucket: int) -> WordCounts:
@@ -103,7 +103,7 @@ def _merge_entries(parts: list[Path], count_bits: int, min_count: int, entry_ran
     start, stop = np.array(entry_range, np.uint64)
     slices = []
     for part in parts:
-        # `load_array` copies the slice: pages of a mapped array stay in memory as long as the array exists.
+        # A copy of the slice: pages of a mapped array stay in memory as long as the array exists.
         first, last = np.searchsorted(mapped_array(part, "entries"), (start, stop))
-        slices.append(load_array(part, "entries", first, last))
+        slices.append(np.array(mapped_array(part, "entries")[first:last]))
     return merge_entry_lists(slices, count_bits, min_count)

@@ -144,8 +144,3 @@ def save_arrays(folder: Path, **arrays: np.ndarray) -> None:
 def mapped_array(folder: Path, name: str) -> np.ndarray:
     """Return a memory-mapped array written by `save_arrays`. Pages that were read occupy memory while it exists."""
     return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
-
-
-def load_array(folder: Path, name: str, first: int = 0, last: int | None = None) -> np.ndarray:
-    """Return the elements [first, last) of an array written by `save_arrays`, read into memory."""
-    return np.array(mapped_array(folder, name)[first:last])

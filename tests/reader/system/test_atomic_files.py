@@ -13,7 +13,7 @@ import pytest
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, SystemRefusedError
 from reader.system import atomic_files
-from reader.system.atomic_files import atomic_file, atomic_folder, check_writable, load_array, save_arrays
+from reader.system.atomic_files import atomic_file, atomic_folder, check_writable, mapped_array, save_arrays
 
 
 def test_a_folder_is_replaced_although_a_killed_process_left_temporary_folders(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_folder_is_replaced_although_a_killed_process_left_temporary_folders(t
         if not number:
             (tmp_path / ".out.old" / "half.npy").unlink()
         save_arrays(folder, numbers=np.array([number]))
-        assert load_array(folder, "numbers").tolist() == [number]
+        assert mapped_array(folder, "numbers").tolist() == [number]
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -36,7 +36,7 @@ def test_a_folder_is_restored_between_and_after_failed_renames(tmp_path: Path, m
     with suppress(ZeroDivisionError), atomic_folder(tmp_path / "out") as temporary:
         (temporary / "numbers.npy").write_bytes(b"")
         raise ZeroDivisionError
-    assert load_array(tmp_path / "out", "numbers").tolist() == [1]
+    assert mapped_array(tmp_path / "out", "numbers").tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     rename = Path.rename
 
@@ -48,7 +48,7 @@ def test_a_folder_is_restored_between_and_after_failed_renames(tmp_path: Path, m
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(SystemRefusedError, match="quota exceeded"):
         save_arrays(tmp_path / "out", numbers=np.array([2]))
-    assert load_array(tmp_path / "out", "numbers").tolist() == [1]
+    assert mapped_array(tmp_path / "out", "numbers").tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
