@@ -48,7 +48,7 @@ def computing(precision: str, fuses: bool = False) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
     The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
-    factors of products are rounded when the program is finished (see kernels/rounding.py).
+    factors of products are rounded when the program is finished (see kernels/rewriting.py).
 
     Args:
         fuses: whether attention is one operation on a CPU, and in float32 the softmax over the classes.

@@ -25,11 +25,10 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
+from reader.system.hash_tables import unpack_strings
 from reader.system.lock_files import locked_name
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, check_output_path, resumable_folder
 from reader.system.progress import progress
-from reader.system.resumable_folder import resumable_folder
-from reader.tables.string_table import unpack_strings
 from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles

@@ -16,7 +16,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import ours, paddlenlp
@@ -30,7 +29,7 @@ from ernie_gram.inference.description import (
     text_settings,
 )
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
-from reader.errors import OneLineParser, first_line
+from reader.errors import OneLineParser, first_line, require
 from reader.system.output_files import claimed_new_folder
 from tasks.files.own_texts import plain_values
 from tasks.kinds.sentences import SentenceKind

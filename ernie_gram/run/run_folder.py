@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import IO, Any
 
-from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
-from reader.errors import InputError, InUseError, print_warning
+from reader.errors import InputError, InUseError, print_warning, require
 from reader.system.lock_files import LOCK_FILE, check_unlocked, lock_file
 from reader.system.output_files import check_output_folder
 

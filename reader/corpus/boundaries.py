@@ -8,7 +8,7 @@ import numpy as np
 
 from reader.system.arrays import Bools, Int32s, Int64s
 from reader.system.compiled import numba
-from reader.tables.key_table import KeyTable, build_key_table, find_slot
+from reader.system.hash_tables import KeyTable, build_key_table, find_slot
 from reader.tokenization.word_kernel import DOCUMENT_END
 
 NO_NGRAM = -1

@@ -30,7 +30,7 @@ def build_corpus(
 ) -> None:
     """Cut text into units and store them in the folder `output`, which appears only when it is complete.
 
-    Finished segments are stored in the work folder `folder` (see resumable_folder.py); `shard` is I/N, or "" for a
+    Finished segments are stored in the work folder `folder` (see output_files.py); `shard` is I/N, or "" for a
     whole text. Raises InputError for invalid text, and for text without words.
     """
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1

@@ -11,8 +11,15 @@ from reader.lexicon.lexicon_file import NGrams
 from reader.lexicon.ngram_keys import KeyLayout, key_layout
 from reader.lexicon.t_test import t_statistic
 from reader.system.arrays import Bools, Float64s, Int64s, offsets_of
-from reader.tables.key_table import KeyTable, build_key_table
-from reader.tables.string_table import PackedStrings, empty_table, find_or_add_strings, take_strings, unpack_strings
+from reader.system.hash_tables import (
+    KeyTable,
+    PackedStrings,
+    build_key_table,
+    empty_table,
+    find_or_add_strings,
+    take_strings,
+    unpack_strings,
+)
 from reader.tokenization.basic_tokenizer import is_han
 
 

@@ -29,8 +29,8 @@ from reader.lexicon.ngram_keys import (
 )
 from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s
 from reader.system.atomic_files import mapped_array, save_arrays
-from reader.tables.key_table import KeyTable
-from reader.tables.string_table import (
+from reader.system.hash_tables import (
+    KeyTable,
     PackedStrings,
     StringTable,
     empty_table,

@@ -20,8 +20,8 @@ import numpy as np
 from reader.errors import InputError, counted
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import sha256_of, write_atomically
+from reader.system.hash_tables import PackedStrings, pack_strings, take_strings, unpack_strings
 from reader.system.untrusted_text import read_json, record_of
-from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 

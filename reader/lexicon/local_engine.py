@@ -1,6 +1,6 @@
 """Counting with processes on this machine, in bounded memory. A stopped job can be resumed.
 
-The finished result of every segment is a folder of .npy files in a work folder (see resumable_folder.py).
+The finished result of every segment is a folder of .npy files in a work folder (see output_files.py).
 """
 
 from __future__ import annotations

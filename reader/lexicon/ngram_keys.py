@@ -15,7 +15,7 @@ import numpy as np
 from reader.errors import OptionError
 from reader.system.arrays import Int32s, Int64s, UInt64s, offsets_of
 from reader.system.compiled import numba
-from reader.tables.key_table import KeyTable, find_slot
+from reader.system.hash_tables import KeyTable, find_slot
 
 NO_WORD = -1
 

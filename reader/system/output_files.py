@@ -1,4 +1,4 @@
-"""The rules for files and folders that a user names as the output of a command.
+"""The rules for files and folders that a user names as the output of a command, and the work folder of a long one.
 
 The files of a run, checkpoint, corpus or model are never replaced; any other file only with --overwrite. Commands check
 this before their work begins.
@@ -7,17 +7,20 @@ this before their work begins.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError
-from reader.system.atomic_files import check_writable
+from reader.errors import InputError, OptionError, SystemRefusedError, print_note
+from reader.system.atomic_files import check_writable, remove_folder, write_atomically
 from reader.system.lock_files import locked_name
 
 RUN = "run"
+# In the work folder of a long job.
+PLAN_FILE = "plan.json"
 # The files by which each kind of folder is known. A checkpoint has the weights of a model too.
 MARKERS = {
     "corpus": ("corpus.json",),
@@ -122,3 +125,32 @@ def kind_of(folder: Path) -> str | None:
         if any(next(folder.glob(marker), None) for marker in markers):
             return kind
     return None
+
+
+@contextmanager
+def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
+    """Yield a folder for the finished parts of the job that creates `output`.
+
+    The folder is removed when the job is finished, or when its text is invalid. If an earlier job was stopped, its
+    folder is reused if its plan is equal to `plan`; otherwise its content is removed, with a note. Everything in the
+    folder must be written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
+    SystemRefusedError and OSError if the folder cannot be written.
+    """
+    folder = output.with_name(f".{output.name}.work")
+    with locked_name(output, f"{output}: is being written"):
+        plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
+        path = folder / PLAN_FILE
+        if not path.is_file() or path.read_text() != plan_text:
+            if path.is_file():
+                print_note(f"{output}: starts anew; a stopped job had another text, version, options or memory")
+            remove_folder(folder)
+            folder.mkdir()
+            write_atomically(path, plan_text)
+        try:
+            yield folder
+        except (SystemRefusedError, OptionError):
+            raise
+        except InputError:
+            remove_folder(folder)
+            raise
+        remove_folder(folder)

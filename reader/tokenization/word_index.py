@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from reader.system.arrays import Int32s, UInt8s
-from reader.tables.string_table import (
+from reader.system.hash_tables import (
     PackedStrings,
     empty_table,
     find_or_add_strings,

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from ernie_gram.config.checks import require
-from reader.errors import InputError, counted
+from reader.errors import InputError, counted, require
 from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from tasks.kinds.base import Example

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.config.checks import require
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.run.run_folder import Identity
-from reader.errors import InputError, counted, located
+from reader.batches.sampler import epoch_steps
+from reader.errors import InputError, counted, located, require
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s
 from reader.tokenization.tokenizer import Tokenizer
@@ -31,7 +31,6 @@ from tasks.kinds.task import TRAIN, Task
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
 from tasks.registry import find_task
-from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 
 # The variable with the path of shared data, for the processes that this one starts.

@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.parameters import head_size
@@ -19,8 +18,9 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, lock_run, resume_checkpoint
+from reader.batches.sampler import epoch_steps
 from reader.corpus.memmap import LEXICON
-from reader.errors import counted
+from reader.errors import counted, require
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
@@ -30,7 +30,6 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.official import VARIABLE, data_folder
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import Task
-from tasks.training.batches import epoch_steps
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
     FINAL,

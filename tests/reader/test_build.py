@@ -18,7 +18,7 @@ from reader.corpus.units import words_to_remember
 from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.lock_files import locked_name
-from reader.system.resumable_folder import resumable_folder
+from reader.system.output_files import resumable_folder
 from tests.support.commands import ERNIE_GRAM, build, call, kill_when
 from tests.support.further_cases import only
 

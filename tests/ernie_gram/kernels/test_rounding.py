@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram.kernels import rewriting, rounding
+from ernie_gram.kernels import rewriting
 from reader.errors import InputError
 from tests.ernie_gram.kernels.test_compiled import numbers
 from tests.support.bfloat16 import needs_bfloat16, rounded
@@ -38,7 +38,7 @@ def compute(
         out = build(*inputs) * 1.0
         gradients = paddle.static.gradients([out], inputs, [out_gradient])
         fetches = [out, *(gradient * 1.0 for gradient in gradients)]
-        rounding.round_factors(main, {value.id for value in fetches})
+        rewriting.round_factors(main, {value.id for value in fetches})
         feed = {tensor.name: value for tensor, value in zip(tensors, values, strict=True)}
         names = Counter(op.name().split("_0")[0].removeprefix("py_op.compiled_") for op in main.global_block().ops)
         return executor.run(main, feed=feed, fetch_list=fetches), names
@@ -98,7 +98,7 @@ def test_other_products_are_not_rounded(name: str) -> None:
         first, second = (paddle.static.data(f"x{i}", value.shape) for i, value in enumerate((x, y)))
         out = paddle.matmul(first, second, transpose_x=name == "transposed")
         fetched = [out if name == "kept" else out * 1.0]
-        rounding.round_factors(main, {value.id for value in fetched})
+        rewriting.round_factors(main, {value.id for value in fetched})
         assert "pd_op.matmul" in [operation.name() for operation in main.global_block().ops]
         (found,) = executor.run(main, feed={"x0": x, "x1": y}, fetch_list=fetched)
     assert np.allclose(found, (x.T if name == "transposed" else x) @ y, rtol=1e-4, atol=1e-4)

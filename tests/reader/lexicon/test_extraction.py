@@ -21,7 +21,7 @@ from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
 from reader.system.atomic_files import save_arrays
-from reader.tables.string_table import unpack_strings
+from reader.system.hash_tables import unpack_strings
 from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles

@@ -14,7 +14,7 @@ from reader.lexicon.ngram_keys import (
     ngram_keys,
     partition_by_hash,
 )
-from reader.tables.key_table import build_key_table
+from reader.system.hash_tables import build_key_table
 
 
 def test_counts_of_trigrams_equal_plain_counting() -> None:

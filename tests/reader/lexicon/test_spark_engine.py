@@ -23,7 +23,7 @@ from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import _failure, check_spark, one_line_failures, spark_context, spark_settings
-from reader.system.resumable_folder import resumable_folder
+from reader.system.output_files import resumable_folder
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles

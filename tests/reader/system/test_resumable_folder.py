@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, OptionError, SystemRefusedError
-from reader.system.resumable_folder import resumable_folder
+from reader.system.output_files import resumable_folder
 
 
 def stop_job(output: Path, plan: dict[str, int], error: BaseException) -> None:

@@ -8,7 +8,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from reader.tables.string_table import empty_table, find_or_add_strings, find_strings, list_strings, pack_strings
+from reader.system.hash_tables import empty_table, find_or_add_strings, find_strings, list_strings, pack_strings
 from reader.tokenization import word_index
 from reader.tokenization.basic_tokenizer import SEGMENTERS, segmenter, split_words
 from reader.tokenization.word_index import WordIndex

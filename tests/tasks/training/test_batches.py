@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from tasks.training.batches import (
+from reader.batches.sampler import (
     epoch_batches,
     epoch_steps,
     evaluation_batches,

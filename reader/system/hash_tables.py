@@ -1,6 +1,6 @@
-"""A compiled hash table that assigns consecutive IDs to distinct byte strings, in order of first occurrence.
+"""Compiled hash tables: of 64-bit keys; and one that assigns consecutive IDs to byte strings, by first occurrence.
 
-The table uses open addressing with linear probing. A string of at most seven bytes is its own key, so that most lookups
+They use open addressing with linear probing. A string of at most seven bytes is its own key, so that most lookups
 read a single cache line. Longer strings are hashed and compared.
 """
 
@@ -14,11 +14,56 @@ import numpy as np
 
 from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s, offsets_of, range_indices
 from reader.system.compiled import numba
-from reader.tables.key_table import hash_to_slot
 
 SHORT_BYTES = 7  # the longest string that fits into a 64-bit key together with its length
 _LONG = np.uint64(0xFF << 56)
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+@numba.njit(cache=True, nogil=True)
+def hash_to_slot(key: np.uint64, num_slots: int) -> int:
+    """Return the slot where the search for a key begins (Fibonacci hashing). The next slots follow (linear probing).
+
+    `num_slots` must be a power of two.
+    """
+    hashed = key * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(num_slots - 1))
+
+
+@numba.njit(inline="always")
+def find_slot(keys: UInt64s, key: np.uint64) -> int:
+    """Return the slot of a key, which is not 0, or the free slot (keys[slot] is 0) where it would be inserted.
+
+    Numba inlines this function. Otherwise it would update the reference count of `keys` around each call.
+    """
+    slot = hash_to_slot(key, len(keys))
+    while keys[slot] != key and keys[slot] != 0:
+        slot = (slot + 1) & (len(keys) - 1)
+    return slot
+
+
+class KeyTable(NamedTuple):
+    """Hash table from keys to their indices in the array it was built from: open addressing, at most half full.
+
+    keys: uint64 [slots], key + 1, or 0 in a free slot; indices: int32 [slots].
+    """
+
+    keys: UInt64s
+    indices: Int32s
+
+
+@numba.njit(cache=True, nogil=True)
+def build_key_table(keys: UInt64s) -> KeyTable:
+    """Build the table of distinct keys."""
+    slots = 16
+    while slots < 2 * len(keys):
+        slots *= 2
+    table, indices = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+    for i in range(len(keys)):
+        key = keys[i] + np.uint64(1)
+        slot = find_slot(table, key)
+        table[slot], indices[slot] = key, i
+    return KeyTable(table, indices)
 
 
 class StringTable(NamedTuple):

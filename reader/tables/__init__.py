@@ -1,1 +1,0 @@
-"""Compiled lookup tables: of 64-bit keys, and of strings."""
