@@ -79,10 +79,6 @@ class Attending(NamedTuple):
     starts: Value
     slots: Value | None
 
-    def size_of(self, heads: int) -> int:
-        """Return the size of a head, D."""
-        return int(self.rows.shape[-1]) // (3 * heads)
-
 
 def attention(given: Attending, key: Value | None, heads: int, rate: float) -> list[Value]:
     """Return the attention of rows to the contexts of sequences, [..., H], and log(sum(exp(scores))), [..., A].
@@ -90,7 +86,7 @@ def attention(given: Attending, key: Value | None, heads: int, rate: float) -> l
     Args:
         key: int32 [2]; it decides the mask of dropout, None for no dropout.
     """
-    size = given.size_of(heads)
+    size = int(given.rows.shape[-1]) // (3 * heads)
     results = (Result(0, last=heads * size), Result(0, last=heads))
     return add_operation("attention", _attention, (*given, key), results, heads, size, rate)
 
@@ -108,8 +104,8 @@ def attention_with_gradient(given: Attending, heads: int, rate: float) -> Value:
     A `pd_op.pylayer`, which runs its forward and its backward pass as programs of their own. The backward pass may read
     values of the program around it, but only if they are inputs or results of the operation.
     """
-    inputs = (*given, dropout_key() if rate else None)
-    results: list[Value] = []
+    inputs, results = (*given, dropout_key() if rate else None), list[Value]()
+    size = int(given.rows.shape[-1]) // (3 * heads)
 
     def forward(*_: Value) -> list[Value]:
         return attention(given, inputs[-1], heads, rate)
@@ -118,7 +114,7 @@ def attention_with_gradient(given: Attending, heads: int, rate: float) -> Value:
         is_wanted = [value is not None and (i == 0 or not value.stop_gradient) for i, value in enumerate(inputs[:3])]
         wanted = [i for i, asked in enumerate(is_wanted) if asked]
         name, places = f"attention_backward_{len(wanted)}", tuple(Result(3 + i) for i in wanted)
-        read, settings = (gradient, *results, *inputs), (heads, given.size_of(heads), rate)
+        read, settings = (gradient, *results, *inputs), (heads, size, rate)
         found = dict(zip(wanted, add_operation(name, _attention_backward, read, places, *settings), strict=True))
         return tuple(found.get(i) for i, value in enumerate(inputs) if value is not None)
 
@@ -262,21 +258,17 @@ def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     return add_operation("biased_gelu", _biased_gelu, (rows, bias), (Result(0, in_place=in_place),))
 
 
-def _with_bias(compute: Callable[..., None], rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
-    compute(_rows(rows, bias.size), _flat(bias), _rows(out, bias.size))
+def biased_gelu_backward(rows: Value, bias: Value, gradient: Value) -> list[Value]:
+    """Return the gradient of rows + bias, given that of gelu(rows + bias)."""
+    return add_operation("biased_gelu_backward", _biased_gelu_backward, (rows, bias, gradient), (Result(0),))
+
+
+def _with_bias(compute: Callable[..., None], rows: np.ndarray, bias: np.ndarray, *others: np.ndarray) -> None:
+    compute(_rows(rows, bias.size), _flat(bias), *(_rows(each, bias.size) for each in others))
 
 
 _add_bias, _biased_gelu = partial(_with_bias, biases.add_bias), partial(_with_bias, biases.biased_gelu)
-
-
-def biased_gelu_backward(gradient: Value, rows: Value, bias: Value) -> list[Value]:
-    """Return the gradient of rows + bias, given that of gelu(rows + bias)."""
-    return add_operation("biased_gelu_backward", _biased_gelu_backward, (gradient, rows, bias), (Result(1),))
-
-
-def _biased_gelu_backward(gradient: np.ndarray, rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
-    rows, gradient, out = (_rows(each, bias.size) for each in (rows, gradient, out))
-    biases.biased_gelu_backward(rows, _flat(bias), gradient, out)
+_biased_gelu_backward = partial(_with_bias, biases.biased_gelu_backward)
 
 
 def rounded(x: Value) -> Value:

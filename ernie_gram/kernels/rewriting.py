@@ -156,7 +156,7 @@ def _gelu(operation: Operation, kept: Collection[str]) -> None:
     _replace(operation, operations.biased_gelu(rows, bias, _is_free(rows, kept) and not gradients))
     for gradient in gradients:
         insert_before(gradient)
-        _replace(gradient, operations.biased_gelu_backward(gradient.operand_source(1), rows, bias))
+        _replace(gradient, operations.biased_gelu_backward(rows, bias, gradient.operand_source(1)))
     addition.erase()
 
 
