@@ -58,13 +58,13 @@ def test_any_orders_are_counted_whatever_the_segments_and_workers(
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", top)
 
 
-@pytest.mark.parametrize("thresholds", [{2: 50}, {2: 10**6, 3: 10**6}])
+@pytest.mark.parametrize(("thresholds", "min_count"), [({2: 50}, 1), ({2: 10**6, 3: 10**6}, 1), ({2: 1, 3: 500}, 12)])
 def test_a_threshold_that_is_too_high_is_lowered(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int], min_count: int
 ) -> None:
     begin_with(monkeypatch, thresholds)
-    result, _ = count(built / "train.txt", tmp_path / "work", TOP)
-    assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
+    result, _ = count(built / "train.txt", tmp_path / "work", TOP, min_count=min_count)
+    assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP, min_count)
 
 
 def test_needed_count_is_a_lower_bound_for_every_ngram(built: Path, tmp_path: Path) -> None:
