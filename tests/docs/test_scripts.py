@@ -25,7 +25,7 @@ from ernie_gram.formats.registry import write_model
 from ernie_gram.inference.texts import TextEncoder
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.metrics.entities import Entity
+from tasks.metrics.entities import Entity, entities_of
 from tasks.predict import main as predict
 from tasks.registry import TASKS
 from tests.support.commands import ROOT, call
@@ -56,17 +56,6 @@ ENTITIES = [(2, 4), (6, 8)]  # "ba be" and "bo Bu" after [CLS] and "di"
 WORDS = ("new", "york", "##er", "##shire", "in", "a", "the", "city", "of", ".", "北", "京", "大", "学")
 
 
-def chunks(tags: list[str]) -> set[tuple[str, int, int]]:
-    """Return the entities of IOB2 tags: type, start, end."""
-    found, start = set(), 0
-    for i, tag in enumerate([*tags, "O"]):
-        if i and tags[i - 1] != "O" and not tag.startswith("I-"):
-            found.add((tags[i - 1][2:], start, i))
-        if tag.startswith("B-"):
-            start = i
-    return found
-
-
 def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Path) -> None:
     rows = ["\n".join(line.replace(" ", " X X ") for line in sentence) for sentence in SENTENCES]
     data = write(tmp_path / "data" / "eng.testa", "\n\n".join(rows) + "\n").parent
@@ -85,7 +74,7 @@ def test_recall_of_entities_is_that_of_the_file_that_predict_writes(tmp_path: Pa
         gold, found = Counter[int](), Counter[int]()
         for block in path.read_text("utf-8").strip().split("\n\n"):
             columns = [line.split() for line in block.splitlines()]
-            expected, predicted = (chunks([column[i] for column in columns]) for i in (-2, -1))
+            expected, predicted = ({*entities_of([column[i] for column in columns])} for i in (-2, -1))
             gold.update(end - start for _, start, end in expected)
             found.update(end - start for _, start, end in expected & predicted)
         assert gold == {1: 24, 2: 6, 3: 6}

@@ -11,10 +11,8 @@ import pytest
 
 from ernie_gram import graph
 from ernie_gram.api import Model
-from ernie_gram.distributed.device import World
 from ernie_gram.eager import load_layer
 from ernie_gram.graph import static_mode
-from ernie_gram.inference.export import export_model
 from ernie_gram.pretraining.chunked_softmax import all_logits
 from ernie_gram.pretraining.network import PretrainModel, build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -22,7 +20,6 @@ from ernie_gram.training.program import open_program
 from ernie_gram.training.variables import set_parameters
 from reader.batches import fields
 from reader.errors import InputError
-from reader.tokenization.vocabulary import MASK
 from tests.support import reference_model
 from tests.support.commands import python
 from tests.support.exported_models import random_model, random_sentence, run_with_executor
@@ -99,24 +96,6 @@ def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str
 
     np.testing.assert_allclose(found, in_static(static), atol=1e-6)
     assert (model.has_ngrams, model.has_generator) == (rung != "contiguous", rung == "both")
-
-
-def test_an_exported_program_answers_as_its_model(tmp_path: Path) -> None:
-    record, text = random_model("explicit"), f"ba {MASK} be"
-    models = [Model(record)]
-    for outputs in ("fill_mask", "encoder"):
-        in_static(export_model, record, outputs, tmp_path / outputs, World(0, 1, paddle.CPUPlace()))
-        models.append(Model.load(tmp_path / outputs))
-    loaded, filler, encoder = models
-    for one, other in zip(loaded.fill_mask(text)[0], filler.fill_mask(text)[0], strict=True):
-        assert (one.unit, one.probability) == (other.unit, pytest.approx(other.probability, abs=1e-6))
-    (one,), *others = (model.encode(["ba bi"]) for model in (loaded, filler, encoder))
-    for (other,) in others:
-        np.testing.assert_allclose(one.hidden, other.hidden, atol=1e-6)
-    np.testing.assert_allclose(encoder.attention("ba").weights, loaded.attention("ba").weights, atol=1e-6)
-    for refused in (lambda: filler.save(tmp_path / "new"), lambda: encoder.fill_mask(text)):
-        with pytest.raises(InputError, match=str(tmp_path)):
-            refused()
 
 
 def test_texts_and_pairs_get_vectors_and_offsets() -> None:

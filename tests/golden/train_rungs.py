@@ -40,14 +40,11 @@ SETTINGS = [
     *("--trainer.eval_draws=1", "--trainer.save_every=12", "--trainer.visualdl=false"),
     "--trainer.peak_tflops=1",
 ]
-# A run that takes another code path: heads tied to embeddings narrower than the hidden size.
-VARIANTS = {
-    "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
-}
 # Name -> rung, and more options.
 CASES: dict[str, tuple[str, list[str]]] = {
     **{rung: (rung, []) for rung in RUNGS},
-    **VARIANTS,
+    # Another code path: heads tied to embeddings narrower than the hidden size.
+    "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
 }
 
 

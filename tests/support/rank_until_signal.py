@@ -12,6 +12,8 @@ from ernie_gram.run.termination import deferred, end_at_signals, requested
 folder = Path(sys.argv[1])
 with end_at_signals(), deferred():
     (folder / f"ready.{RANK}").touch()
+    print("waits", flush=True)
     while not requested():
         time.sleep(0.05)
+    time.sleep(1.5)
     (folder / f"saved.{RANK}").touch()

@@ -161,20 +161,6 @@ def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
     assert all(" ".join(r["tokens"])[e["start"] : e["end"]] == e["text"] for r in joined for e in r["entities"])
 
 
-def test_options_and_scores_are_answered(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "race", TASKS["race"])
-    rows = [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i]} for i, text in enumerate(TEXTS[:3])]
-    path = write_lines(tmp_path / "own.jsonl", *rows)
-    answers = records(run, "--input", path, "--layout", "json", output=tmp_path / "a")
-    assert [record["option"] for record in answers] == [TEXTS[record["choice"]] for record in answers]
-    assert [len(record["probabilities"]) for record in answers] == [2, 3, 4]
-    run = made_run(tmp_path / "stsb", TASKS["stsb"])
-    path = write(tmp_path / "own.tsv", "it\tran\nthe\tcat\n")
-    answers = records(run, "--input", path, "--layout", "lines", output=tmp_path / "b")
-    assert [[*record] for record in answers] == [["id", "score"]] * 2
-    assert answers[0]["score"] != answers[1]["score"]
-
-
 def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = write(tmp_path / "own.tsv", "sentence1\tsentence2\nit\tran\n")
     plain, output = write(tmp_path / "plain.tsv", "it\tran\n"), tmp_path / "out"

@@ -209,6 +209,8 @@ def test_texts_are_split_as_those_of_the_exported_model(folder: Path) -> None:
         model = Model.load(folder)
         found = model.tokenizer.segmenter, model.tokenizer.vocabulary.lowercase, model.texts.max_tokens
         assert found == (segmenter, lowercase, tokens)
+    with pytest.raises(InputError, match=f"^{folder}: "):
+        model.save(folder.with_name("saved"))
 
 
 def test_special_tokens_are_no_answer_and_the_probabilities_stay() -> None:

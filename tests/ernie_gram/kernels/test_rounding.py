@@ -80,27 +80,24 @@ def test_products_and_their_gradients_have_factors_in_bfloat16_and_float32_sums(
 
 
 @needs_bfloat16
-def test_small_products_are_not_rounded() -> None:
-    """Of 32 columns, as in the drawing of samples, and of one column, as in biases."""
-    for size in (1, 32):
-        values, known = [numbers(21, 70), numbers(70, size), numbers(21, size)], [(-1, 70), (70, size), (-1, size)]
-        found, names = compute(paddle.matmul, values, known)
-        assert names["pd_op.matmul"] == names["pd_op.matmul_grad"] == 1
-        assert np.allclose(found[0], values[0] @ values[1], rtol=1e-5, atol=1e-5)
-
-
-@needs_bfloat16
-@pytest.mark.parametrize("name", ["scores", "transposed", "kept"])
+@pytest.mark.parametrize("name", ["scores", "transposed", "kept", "narrow", "column"])
 def test_other_products_are_not_rounded(name: str) -> None:
-    """By several matrices, by a transposed first factor, and products that are fetched."""
-    x, y = (numbers(3, 2, 7, 40), numbers(3, 2, 40, 48)) if name == "scores" else (numbers(64, 64), numbers(64, 48))
+    """By several matrices, by a transposed first factor, and products that are fetched; and small ones.
+
+    Those have 32 columns, as in the drawing of samples, or one column, as in biases.
+    """
+    x, y = (numbers(34, 40, 36), numbers(34, 36, 48)) if name == "scores" else (numbers(64, 64), numbers(64, 48))
+    y = y[:, : {"narrow": 32, "column": 1}.get(name)]
     with fresh_program() as (executor, main, _):
         first, second = (paddle.static.data(f"x{i}", value.shape) for i, value in enumerate((x, y)))
+        first.stop_gradient = False
         out = paddle.matmul(first, second, transpose_x=name == "transposed")
-        fetched = [out if name == "kept" else out * 1.0]
+        results = [out, *paddle.static.gradients([out.sum()], [first])]
+        fetched = results if name == "kept" else [each * 1.0 for each in results]
         rewriting.round_factors(main, {value.id for value in fetched})
-        assert "pd_op.matmul" in [operation.name() for operation in main.global_block().ops]
-        (found,) = executor.run(main, feed={"x0": x, "x1": y}, fetch_list=fetched)
+        names = [operation.name() for operation in main.global_block().ops]
+        assert names.count("pd_op.matmul") == names.count("pd_op.matmul_grad") == 1
+        found, _ = executor.run(main, feed={"x0": x, "x1": y}, fetch_list=fetched)
     assert np.allclose(found, (x.T if name == "transposed" else x) @ y, rtol=1e-4, atol=1e-4)
 
 

@@ -322,10 +322,3 @@ def test_the_evaluations_of_a_run_have_one_seed_for_each_rank(seeds: list[int]) 
     of_run = {(seed, rank): number for (seed, _, rank), number in zip(RUNS, seeds, strict=True)}
     assert [of_run[seed, rank] for seed, _, rank in RUNS] == seeds
     assert len(set(seeds)) == 4
-
-
-def test_parameters_are_drawn_with_the_seed_of_the_run(seeds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "copy_from_first_rank", lambda *_: None)
-    for run in RUNS:
-        trainer_at(*run)._initialise()
-    assert seeds == [seed for seed, _, _ in RUNS]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.text.text_files import TextFiles, text_size, utf16_reason
 
 
@@ -124,6 +124,12 @@ def test_a_file_that_changes_while_it_is_read_and_an_empty_compressed_one_are_re
     (tmp_path / "b.txt.gz").touch()
     with pytest.raises(InputError, match=r"b\.txt\.gz: damaged or cut short"):
         list(TextFiles([path, tmp_path / "b.txt.gz"]).segments(50))
+
+
+def test_what_the_system_refuses_is_no_fault_of_the_text(tmp_path: Path) -> None:
+    """So a job keeps its work when a disk fails: see test_resumable_folder.py."""
+    with pytest.raises(SystemRefusedError, match=f"^{tmp_path}: cannot be read: Is a directory$"):
+        lines(tmp_path)
 
 
 def test_the_estimated_size_of_a_compressed_text_is_close_to_its_real_size(tmp_path: Path) -> None:

@@ -116,6 +116,10 @@ def test_the_best_option_wins_and_groups_share_their_options() -> None:
     assert collisions > 5
     # A group larger than its options keeps an answer for every example.
     examples = [example("a", "", ("b", "c"), id=str(i), group="g") for i in range(3)]
+    examples.append(example("a", "", ("b", "c", "d"), id="3"))
     features = kind.encode(examples, tokenizer(), training=False)
-    scores = np.array([5, 0, 0, 4, 1, 0], np.float32)[:, np.newaxis]
-    assert kind.decode(scores, features, examples).answers == [0, 1, 0]
+    scores = np.array([5, 0, 0, 4, 1, 0, 0, 0, 9], np.float32)[:, np.newaxis]
+    predictions = kind.decode(scores, features, examples)
+    assert predictions.answers == [0, 1, 0, 2]
+    expected = {"id": 3, "choice": 2, "option": "d", "probabilities": pytest.approx([0, 0, 1], abs=1e-3)}
+    assert kind.records(predictions)[3] == expected

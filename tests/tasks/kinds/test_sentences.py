@@ -111,3 +111,4 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     features = regression.encode(scored, tokenizer(), training=False)
     predictions = regression.decode(np.array([[7], [1], [2], [6], [-1]], np.float32), features, scored)
     assert predictions.for_metric == [7.0, 3.0, -1.0]  # not clipped to 0..5
+    assert regression.records(predictions)[1] == {"id": 1, "score": 3.0}
