@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
+from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
@@ -79,7 +80,7 @@ def check(run: Run) -> None:
     for corpus in run.corpora:
         write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
     if run.start:
-        # Imported late: it loads Paddle.
+        load_paddle()
         from ernie_gram.pretraining.job import describe_start
 
         print("\n".join(describe_start(run)))

@@ -134,7 +134,7 @@ def convert(arguments: argparse.Namespace) -> None:
         print(f"note     {note}")
     if arguments.outputs == ENCODER:
         model = without_layer(model)
-    elif has_layer and form in (INFERENCE, ONNX) and not finetuned:
+    elif has_layer and arguments.outputs is None and form in (INFERENCE, ONNX) and not finetuned:
         print(
             f"note     the output layer of a task is left out: there is no {FILE_NAME}; give the run of the fine-tuning"
         )
@@ -142,14 +142,15 @@ def convert(arguments: argparse.Namespace) -> None:
     if form in (INFERENCE, ONNX):
         has_outputs = outputs != FILL_MASK or model.pretraining is not None
         require(has_outputs, str(model.source), f"has no prediction heads; use --outputs {ENCODER}")
-        # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
+        # It loads Paddle, which takes seconds, and the errors above are reported without it.
+        world = start_world("cpu" if form == ONNX else "auto")
         from ernie_gram.inference.export import export_model
 
         write = partial(export_task, finetuned) if finetuned else partial(export_model, model, outputs)
         if form == ONNX:
-            export_onnx(target, lambda folder: write(folder, start_world("cpu")))
+            export_onnx(target, lambda folder: write(folder, world))
         else:
-            write(target, start_world("auto"))
+            write(target, world)
     elif finetuned:
         lost = export_paddlenlp(finetuned, target, arguments.accept_loss)
     else:

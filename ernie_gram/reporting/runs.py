@@ -17,6 +17,8 @@ from reader.tokenization.vocabulary_file import vocabulary_in
 
 # JSON has larger whole numbers, which are no floats.
 LARGEST = 1e300
+# What perplexities depend on beside the model: in the description of a held-out corpus, and among the settings.
+OF_CORPUS, OF_EVALUATION = ("text", "lexicon"), ("trainer.eval_sequences", "data.max_seq_len")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +145,7 @@ def comparability(runs: Sequence[ReportedRun]) -> list[str]:
     vocabularies = {run.name: sha256_of(file) for run in pretrained if (file := vocabulary_in(run.folder))}
     if len({*vocabularies.values()}) > 1:
         raise InputError(f"{', '.join(vocabularies)}: have different vocabularies; make a report of each")
-    return [
-        f"perplexities do not compare: the {key} of the held-out corpora differs"
-        for key in ("text", "lexicon")
-        if len({str(run.held_out.get(key)) for run in pretrained if run.held_out}) > 1
-    ]
+    evaluated = [run for run in pretrained if run.held_out]
+    values = {f"the {key} of the held-out corpora": [run.held_out.get(key) for run in evaluated] for key in OF_CORPUS}
+    values |= {key: [run.settings.get(key) for run in evaluated] for key in OF_EVALUATION}
+    return [f"perplexities do not compare: {what} differs" for what, found in values.items() if len({*found}) > 1]

@@ -267,7 +267,11 @@ def test_settings_and_texts_that_differ_and_where_the_runs_come_from_are_shown(t
     page, done, _ = report(tmp_path, one, other)
     assert [row[0] for row in page.table_with("setting", "one", "other").rows] == ["setting", "objective.masking"]
     assert page.table_with("commit", "command").rows[1:] == [["one", "10", "abc", "pretrain <&>"]]
-    assert done.stderr.startswith("note: perplexities do not compare: ")
+    assert done.stderr.startswith("note: perplexities do not compare: the text of the held-out corpora")
+    (same / "held_out.json").write_text((one / "held_out.json").read_text())
     page, done, _ = report(tmp_path, one, same)
     assert "The runs have the same settings." in page.text
     assert "do not compare" not in done.stderr
+    less = made_run(tmp_path / "less", perplexities(50.0, 60.0), trainer={"eval_sequences": 7})
+    (less / "held_out.json").write_text((one / "held_out.json").read_text())
+    assert "do not compare: trainer.eval_sequences differs" in report(tmp_path, one, less)[1].stderr
