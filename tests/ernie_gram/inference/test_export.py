@@ -186,6 +186,12 @@ def test_parameters_and_tokens_that_do_not_fit_are_refused(folder: Path) -> None
         with pytest.raises(InputError, match=rf"model\.pdiparams: parameters {reason}"):
             read_exported(folder)
     describe(folder, network=network)
+    numbers = (folder / "model.pdiparams").read_bytes()
+    (folder / "model.pdiparams").write_bytes(numbers[:-4] + np.float32(np.nan).tobytes())
+    describe(folder)
+    with pytest.raises(InputError, match=r"model\.pdiparams: word_embedding holds numbers that are not finite"):
+        read_exported(folder)
+    (folder / "model.pdiparams").write_bytes(numbers)
     (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text() + "more\n")
     describe(folder)
     with pytest.raises(InputError, match=r"vocab\.txt: 41 tokens"):
