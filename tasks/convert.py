@@ -22,12 +22,7 @@ from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
-from ernie_gram.inference.description import (
-    ENCODER,
-    FILL_MASK,
-    KINDS,
-    text_settings,
-)
+from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, text_settings
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
 from reader.errors import OneLineParser, first_line, require
 from reader.system.output_files import claimed_new_folder

@@ -32,7 +32,6 @@ from ernie_gram.formats.parameters import (
     settings_of,
     write_settings,
 )
-from ernie_gram.formats.untrusted.arrays import StoredArrays
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
 from ernie_gram.model.config import ModelConfig
@@ -85,7 +84,8 @@ def read(folder: Path) -> ModelRecord:
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
     head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
-    stored = read_own_parameters(folder / WEIGHTS, config, pretraining, vocabulary, lexicon)
+    stored = read_arrays(folder / WEIGHTS)
+    check_own_parameters(stored.arrays, str(folder / WEIGHTS), config, pretraining, vocabulary, lexicon)
     return ModelRecord(
         folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head
     )
@@ -110,14 +110,15 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
-def read_own_parameters(
-    path: Path,
+def check_own_parameters(
+    arrays: checkpoint.Arrays,
+    source: str,
     config: ModelConfig,
     pretraining: dict[str, Any] | None,
     vocabulary: Vocabulary,
     lexicon: Lexicon | None,
-) -> StoredArrays:
-    """Return the parameters in a file of ours; raises InputError unless they are exactly those of the settings.
+) -> None:
+    """Raise InputError, which names `source`, unless parameters are exactly those of the settings, and finite.
 
     Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
     which ask for the others by name and shape, are unknown to this package.
@@ -126,9 +127,8 @@ def read_own_parameters(
         pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
             of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
     """
-    stored, expected = read_arrays(path), encoder_shapes(config)
-    check_numbers(stored.arrays, str(path))
-    shapes = {name: values.shape for name, values in stored.arrays.items()}
+    check_numbers(arrays, source)
+    expected, shapes = encoder_shapes(config), {name: values.shape for name, values in arrays.items()}
     if pretraining is not None:
         num_ngrams = len(lexicon) if lexicon is not None and is_explicit(pretraining) else 0
         expected |= head_shapes(config, len(vocabulary) + num_ngrams)
@@ -140,8 +140,7 @@ def read_own_parameters(
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
         if HEAD_TRANSFORM[0] in shapes:
             expected |= head_shapes(config)
-    check_shapes(shapes, expected, str(path))
-    return stored
+    check_shapes(shapes, expected, source)
 
 
 def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
@@ -190,7 +189,8 @@ def read_run(folder: Path) -> ModelRecord:
         _section(state.config, section, path)
     rows = settings.get("vocab_size") or len(vocabulary)
     config = model_config({**settings, "vocab_size": rows}, str(path))
-    stored = read_own_parameters(path / checkpoint.MODEL, config, pretraining, vocabulary, lexicon)
+    stored = read_arrays(path / checkpoint.MODEL)
+    check_own_parameters(stored.arrays, str(path / checkpoint.MODEL), config, pretraining, vocabulary, lexicon)
     # Later evaluations are of other parameters.
     training = _training_of(run, state.config, path, last_evaluation(run, state.step))
     notes = (*notes, *stored.notes)

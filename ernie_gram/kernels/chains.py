@@ -246,4 +246,4 @@ def _change(operation: Operation) -> Callable[[Shape], list[int]]:
 
 
 def _dtype(value: Value) -> str:
-    return str(value.dtype).removeprefix("paddle.").replace("bfloat16", "uint16")
+    return str(value.dtype).removeprefix("paddle.")

@@ -19,7 +19,7 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, read_exported
 from reader.batches.fields import SLOTS
-from reader.errors import InputError, located
+from reader.errors import InputError, located, require
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.tokenizer import Tokenizer
@@ -168,5 +168,8 @@ def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:
     description, model = read_description(run), read or read_model(run)
     if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
         raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
+    longest, most = description.settings.input.max_seq_len, model.config.max_position_embeddings
+    reason = f"the model has {most} positions, but {FILE_NAME} settings.input.max_seq_len {longest}"
+    require(longest <= most, str(model.source), reason)
     tokenizer = Tokenizer(model.vocabulary, description.segmenter)
     return LoadedModel(**vars(description), source=model.source, tokenizer=tokenizer, model=model)

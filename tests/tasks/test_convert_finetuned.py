@@ -94,7 +94,13 @@ def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     (folder / "task.json").write_text("{}")
     assert_one_line_error(call_in_scope(*command), f"{folder / 'task.json'}: truncated or altered")
     own = tmp_path / "run" / "task.json"
-    own.write_text(own.read_text().replace('"rte"', '"my_task"'))
+    written = own.read_text()
+    own.write_text(written.replace('"max_seq_len": 16', '"max_seq_len": 25'))
+    done = call_in_scope(predict, tmp_path / "run", *command[2:])
+    assert_one_line_error(
+        done, f"{model / 'best'}: the model has 24 positions, but task.json settings.input.max_seq_len 25"
+    )
+    own.write_text(written.replace('"rte"', '"my_task"'))
     done = call_in_scope(predict, tmp_path / "run", *command[2:])
     assert_one_line_error(done, f"{own}: the task 'my_task' is not in the registry")
     assert "give the run of the fine-tuning" in done.stderr

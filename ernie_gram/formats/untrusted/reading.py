@@ -49,9 +49,10 @@ def read_arrays(path: Path) -> StoredArrays:
 
 def read_program(program: Path, parameters: Path) -> StoredArrays:
     """Return the parameters of a program of Paddle, which are in two files; raises InputError as `read_arrays`."""
-    content, data = read_json(program), _mapped(parameters)
+    with _named(program):
+        names = program_names(read_json(program))
     with _named(parameters):
-        found = read_paddle_variables(program_names(content), memoryview(data))
+        found = read_paddle_variables(names, data := memoryview(_mapped(parameters)))
     return checked_arrays(parameters, found, len(data))
 
 

@@ -165,7 +165,7 @@ TEXT = {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "
         *({"format_version": 2}, {"text": []}, {"network": []}, {"network": {}}),
         {"network": {"model": {"hidden_size": []}}},
         {"network": {"model": {}, "pretraining": [1]}},
-        {"text": {**TEXT, "max_tokens": "9"}},
+        *({"text": {**TEXT, "max_tokens": most}} for most in ("9", 65)),
         {"text": {key: value for key, value in TEXT.items() if key != "vocabulary"}},
         {"text": {**TEXT, "vocabulary": "../vocab.txt"}},
     ],
@@ -181,13 +181,24 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any])
 
 def test_parameters_and_tokens_that_do_not_fit_are_refused(folder: Path) -> None:
     network = json.loads((folder / "inference.json").read_text())["network"]
-    describe(folder, network={"model": network["model"] | {"num_hidden_layers": 3}})
-    with pytest.raises(InputError, match=r"model\.pdiparams: parameters encoder_layer_2.* missing"):
-        read_exported(folder)
+    for layers, reason in ((3, "encoder_layer_2.* missing"), (1, "encoder_layer_1.* not expected")):
+        describe(folder, network={"model": network["model"] | {"num_hidden_layers": layers}})
+        with pytest.raises(InputError, match=rf"model\.pdiparams: parameters {reason}"):
+            read_exported(folder)
     describe(folder, network=network)
+    numbers = (folder / "model.pdiparams").read_bytes()
+    (folder / "model.pdiparams").write_bytes(numbers[:-4] + np.float32(np.nan).tobytes())
+    describe(folder)
+    with pytest.raises(InputError, match=r"model\.pdiparams: word_embedding holds numbers that are not finite"):
+        read_exported(folder)
+    (folder / "model.pdiparams").write_bytes(numbers)
     (folder / "vocab.txt").write_text((folder / "vocab.txt").read_text() + "more\n")
     describe(folder)
     with pytest.raises(InputError, match=r"vocab\.txt: 41 tokens"):
+        read_exported(folder)
+    (folder / "model.json").write_text('{"program": {}}')
+    describe(folder)
+    with pytest.raises(InputError, match=r"model\.json: not a program of Paddle: 'regions'"):
         read_exported(folder)
 
 

@@ -43,18 +43,25 @@ def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) 
     sentences = random.integers(0, 3, (3, 100))
 
     def build(feeds: dict) -> list:
-        encoder, inputs = Encoder(parameters.encoder(config, 50), config), [feeds[name] for name in batch]
+        encoder, found = Encoder(parameters.encoder(config, 50, with_queries=True), config), []
+        inputs, queries = [feeds[name] for name in batch], Queries(feeds["ranks"], feeds["places"])
         encoder.eval()
-        return [encoder(*inputs)[0], encoder(*inputs, wanted_M=feeds["slots"])[0]]
+        for fuses in (False, True):
+            with computing("float32", fuses):
+                found += [encoder(*inputs)[0], *encoder(*inputs, queries=queries, wanted_M=feeds["slots"])]
+        return found
 
     batch, slots = {"ids": ids, "lengths": lengths, "sentences": sentences}, np.array([101, 0, 100, 99])
-    (hidden, wanted), p = run(build, {**batch, "slots": slots})
-    np.testing.assert_allclose(wanted, hidden[slots], atol=1e-6)
-    hidden = hidden.reshape(3, 100, -1)
-    for row, length in enumerate(lengths):
-        words = p["word_embedding"][ids[row, :length]]
-        expected, _ = reference.encode(config, p, words.astype(np.float64), sentences[row, :length], [])
-        np.testing.assert_allclose(hidden[row, :length], expected, atol=1e-5)
+    ranks, places = random.integers(0, 4, (3, 2)), random.integers(0, lengths[:, np.newaxis], (3, 2))
+    found, p = run(build, {**batch, "slots": slots, "ranks": ranks, "places": places})
+    for hidden, wanted, query_rows in (found[:3], found[3:]):
+        np.testing.assert_allclose(wanted, hidden[slots], atol=1e-6)
+        for row, length in enumerate(lengths):
+            words = p["word_embedding"][ids[row, :length]].astype(np.float64)
+            queries = [*zip(ranks[row], places[row], strict=True)]
+            expected, rows = reference.encode(config, p, words, sentences[row, :length], queries)
+            np.testing.assert_allclose(hidden.reshape(3, 100, -1)[row, :length], expected, atol=1e-5)
+            np.testing.assert_allclose(query_rows.reshape(3, 2, -1)[row], rows, atol=1e-5)
 
 
 def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
