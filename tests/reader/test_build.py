@@ -210,10 +210,14 @@ def test_a_killed_job_is_resumed(built: Path, tmp_path: Path, killed: tuple[str,
     assert found == expected
 
 
-@pytest.mark.parametrize("more", [["--text_field", "body"], ["--cased"], ["--segmenter", "char"]])
-def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
+OTHER = ["--text_field", "body"], ["--cased"], ["--segmenter", "char"], ["--processes", "2"], ["--memory", "2GB"]
+
+
+@pytest.mark.parametrize("more", OTHER)
+def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text_or_other_segments(
     built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
+    monkeypatch.setattr("reader.text.text_files.text_size", lambda _: 1 << 40)
     plans = list[Any]()
 
     def stop(_: Path, plan: Any) -> None:
@@ -222,7 +226,8 @@ def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
 
     monkeypatch.setattr("reader.build.resumable_folder", stop)
     for options in ([], more):
-        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *options]
+        sizes = ["--memory", "1GB", "--processes", "1"]
+        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *sizes, *options]
         with pytest.raises(KeyboardInterrupt):
             run("lexicon", *command)
     assert plans[0] != plans[1]
