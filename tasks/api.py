@@ -181,4 +181,4 @@ def _named(row: Any, names: Sequence[str], where: Place) -> dict[str, Any]:
     values = (row,) if isinstance(row, str) else tuple(row)
     if len(values) != len(names):
         raise InputError(f"{where}: {len(values)} values, but the task has {', '.join(names)}")
-    return dict(zip(names, values, strict=True))
+    return _named(dict(zip(names, values, strict=True)), names, where)

@@ -110,7 +110,7 @@ class CountingJob:
 
     def _first_threshold(self, order: int) -> int:
         """Return a count that the best l-grams of an order probably reach."""
-        return max(1, int(self.totals[order - 1]) // (self.settings.top[order] * MEAN_PER_THRESHOLD))
+        return int(self.totals[order - 1]) // (self.settings.top[order] * MEAN_PER_THRESHOLD)
 
     def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, WordCounts, dict[int, int]]:
         """Return the best n-grams under the given thresholds, the words that were kept to find them, and lower values

@@ -108,8 +108,8 @@ def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | B
     try:
         return make(*arguments)
     except BadRow as error:
-        error.place = error.place or place
-        return error
+        error.place, error.__cause__, error.__context__ = error.place or place, None, None
+        return error.with_traceback(None)  # frames hold whole records, and the row may be kept
 
 
 def rows_of(

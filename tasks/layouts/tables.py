@@ -169,12 +169,12 @@ def column_positions(
     """Return the positions, counted from 0, of the columns of each value in rows of a table.
 
     Columns of gold values are left out without labels. Values that a file may lack are left out if there is no such
-    name in the header, or no header. Raises InputError for a column that the header does not have.
+    name in the header, or no header and the value's own name. Raises InputError for other columns that are not there.
     """
     positions: dict[str, list[int]] = {}
     for role, column in columns.items():
         names, known = single_columns(column), wanted.role(role)
-        lacks = any(isinstance(name, str) and name not in (header or ()) for name in names)
+        lacks = column == role if header is None else any(isinstance(key, str) and key not in header for key in names)
         if not (known.is_gold and not wanted.labelled) and not (known.may_lack and lacks):
             positions[role] = [_position(name, header, path) for name in names]
     return positions

@@ -196,4 +196,4 @@ def _value(value: Any, hint: Any, key: str) -> Any:
         if kind is str and type(value) in (int, str) and value != "":
             return str(value)
     advice = "docs/tasks.md gives the form; put texts such as yes in quotation marks"
-    raise InputError(f"{key}: found {quoted(value)}; {advice}")
+    raise InputError(f"{key}: {'is missing' if value is None else f'found {quoted(value)}'}; {advice}")

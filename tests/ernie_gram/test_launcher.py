@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import socket
+import sys
 from pathlib import Path
 
+import pytest
+
+from ernie_gram import pretrain
 from ernie_gram.run.heartbeat import read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, Done, shell, started, wait_for
+from tests.support.commands import ROOT, Done, call, shell, started, wait_for
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -22,6 +26,14 @@ def pretrain_sh(built: Path, output: Path, *more: str, **environment: str) -> Do
     done = shell(*command, **variables).ok()
     assert done.stderr == ""
     return done
+
+
+def test_the_launcher_knows_when_a_rank_hangs(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+    monkeypatch.setenv("NPROC", "2")
+    monkeypatch.setattr(pretrain, "start_ranks", lambda *given: sys.exit(limits.append(given[2])))
+    call(pretrain.main, *options(built, tmp_path / "run", "--trainer.hang_seconds=7")).ok()
+    assert limits == [7]
 
 
 def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:

@@ -172,10 +172,14 @@ def test_a_killed_job_is_resumed(built: Path, tmp_path: Path, killed: tuple[str,
     assert found == expected
 
 
-@pytest.mark.parametrize("more", ["--text_field=body", "--cased", "--segmenter=char", "--min_count=100", "--top=2:9"])
-def test_a_stopped_job_is_resumed_with_other_options_but_those_of_the_text(
+OF_TEXT = ["--text_field=body", "--cased", "--segmenter=char", "--processes=2", "--memory=2GB"]
+
+
+@pytest.mark.parametrize("more", [*OF_TEXT, "--min_count=100", "--top=2:9"])
+def test_a_stopped_job_is_resumed_with_other_options_but_those_of_the_text_and_its_segments(
     built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str
 ) -> None:
+    monkeypatch.setattr("reader.text.text_files.text_size", lambda _: 1 << 40)
     plans = list[Any]()
 
     def stop(_: Path, plan: Any) -> None:
@@ -184,7 +188,8 @@ def test_a_stopped_job_is_resumed_with_other_options_but_those_of_the_text(
 
     monkeypatch.setattr("reader.build.resumable_folder", stop)
     for options in ([], [more]):
-        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *options]
+        sizes = ["--memory", "1GB", "--processes", "1"]
+        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *sizes, *options]
         with pytest.raises(KeyboardInterrupt):
             run("lexicon", *command)
     assert (plans[0] == plans[1]) == more.startswith(("--min_count", "--top"))

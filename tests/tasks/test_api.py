@@ -32,9 +32,9 @@ CONTEXT = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran
 
 
 def short(row: dict[str, Any]) -> Row:
-    """Return a text, a list of tokens or a tuple of texts in place of a row by names; options have no such form."""
-    values = tuple(row.values())
-    return row if "options" in row else values[0] if len(values) == 1 else values
+    """Return a text, a list of tokens or a tuple of texts and of an array of options in place of a row by names."""
+    values = tuple(np.array(each) if key == "options" else each for key, each in row.items())
+    return values[0] if len(values) == 1 else values
 
 
 @pytest.mark.parametrize("name", only(("rte", "race", "squad2", "conll2003"), ROWS))

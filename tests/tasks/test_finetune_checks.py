@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,15 @@ def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> No
     assert "training 32 steps of 8 samples, 4 epochs" in done.stdout
     assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
     assert not (tmp_path / "run").exists()
+
+
+def test_the_launcher_knows_when_a_rank_hangs(tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+    monkeypatch.setenv("NPROC", "2")
+    monkeypatch.setattr("tasks.finetune.share", lambda _: None)
+    monkeypatch.setattr("tasks.finetune.start_ranks", lambda *given: sys.exit(limits.append(given[2])))
+    finetune(tiny_task, tmp_path / "run", "--trainer.hang_seconds=7").ok()
+    assert limits == [7]
 
 
 def damaged(task: Path, folder: Path, name: str, line: int, text: str) -> Path:

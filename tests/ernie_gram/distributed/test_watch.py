@@ -174,9 +174,9 @@ def test_a_failure_after_a_signal_ends_the_job(start: Callable[..., list[Rank]])
 
 
 def test_a_second_signal_kills_the_ranks(start: Callable[..., list[Rank]]) -> None:
-    ranks = start("trap '' TERM; sleep 60", "trap '' TERM; sleep 60")
+    ranks = start("trap '' TERM INT; sleep 60", "trap '' TERM INT; sleep 60")
     time.sleep(0.2)
     signals = [signal.SIGTERM]
-    threading.Timer(0.5, signals.append, [signal.SIGTERM]).start()
-    assert watch(ranks, signals, lambda: None, 0) == 143
+    threading.Timer(0.5, signals.append, [signal.SIGINT]).start()
+    assert watch(ranks, signals, lambda: None, 0) == 130
     assert [rank.status for rank in ranks] == [-signal.SIGKILL] * 2

@@ -62,6 +62,11 @@ LATE_NOTICE = f"""
         pytest.param(
             *(f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE), id="second signal"
         ),
+        # Its launcher was killed.
+        pytest.param(
+            *(f"termination.os.getppid = int\n    with deferred(): {BLOCKED}", [signal.SIGTERM], "", NOTICE),
+            id="orphan",
+        ),
         # Nobody reads the notice of the first, as after `2>&1 | tee` and Ctrl-C, or with a full disk.
         pytest.param(f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", None, id="full disk"),
     ],

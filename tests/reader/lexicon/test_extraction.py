@@ -115,7 +115,7 @@ def test_a_job_is_resumed_with_other_memory(built: Path, tmp_path: Path, monkeyp
         result, segments = count(path, work, TOP)
         assert segments > 2
         found.append(entries_of(result.best))
-    # The second run finds all entries, made from words merged in one task, and merges the words in many tasks.
+    # The second run finds all entries, and merges them in many tasks.
     assert found[0] == found[1] == reference_lexicon(path, TOP)
 
 

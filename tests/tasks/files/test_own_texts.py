@@ -167,11 +167,12 @@ def test_a_pipe_is_read_once() -> None:
     ("task", "objects", "expected"),
     [
         ("rte", [{"text_b": "a cat", "text_a": "it ran", "more": 1}, {"text_a": "the", "text_b": "mat"}], PAIR),
-        ("sst2", [{"id": "r1", "text_a": "it"}, {"text_a": "ran"}], [("r1", "it"), ("1", "ran")]),
+        # Gold values are not read.
+        ("sst2", [{"id": "r1", "text_a": "it"}, {"text_a": "ran", "label": 7}], [("r1", "it"), ("1", "ran")]),
         ("imdb", [{"text_a": "it<br />ran"}], [("0", "it ran")]),
         ("race", [{"context": "it", "options": ["a", "b"], "question": "?"}], [("0", "it", "?", ("a", "b"))]),
         # Texts and tokens in one file.
-        ("conll2003", [{"text": "it ."}, {"tokens": ["it", "."]}], [("0", ("it", ".")), ("1", ("it", "."))]),
+        ("conll2003", [{"text": "it ."}, {"tokens": ["it", "."], "tags": 0}], [("0", ("it", ".")), ("1", ("it", "."))]),
         ("msra_ner", [{"tokens": ["上", "海"]}, {"text": "上海"}], [("0", ("上", "海")), ("1", ("上", "海"))]),
     ],
 )

@@ -241,6 +241,7 @@ def test_dureaders_answer_is_a_span_of_one_document_and_questions_without_are_om
     lines = [dureader(answer_docs=docs, answer_spans=spans) for docs, spans in answers]
     omitted, *bad = read(DuReaderDocuments(), write_lines(tmp_path / "t.json", *lines, {"question_id": 1}))
     assert isinstance(omitted, OmittedRow)
+    assert omitted.__traceback__ is omitted.__context__ is None  # its frames hold whole documents
     assert [isinstance(row, BadRow) for row in bad] == [True] * 3
 
 

@@ -69,6 +69,7 @@ TEXT = {"text_a": "text", "label": "label"}
         (Tsv(PAIR), "index\ta\tb\n0\tx\ty\n", ":1: no column 'label'"),
         (Tsv({"text_a": "sentence1"}), "sentence_1\tlabel\n", ":1: no column 'sentence1' .*did you mean sentence_1"),
         (Tsv({"text_a": "sentence1"}, header="no"), "x\n", "no header; give its number"),
+        (Tsv({"text_a": 1, "id": "key"}, header="no"), "x\t7\n", "'key' has a name, but .* no header; give its number"),
         (Tsv(PAIR), "", ": is empty"),
         (Tsv({"text_a": "a"}), b"a\xff\nx\n", ":1: not UTF-8"),
         (Csv({"text_a": "txt"}), "text,label\nx,1\n", ":1: no column 'txt' .*did you mean text"),

@@ -83,7 +83,7 @@ def test_a_command_takes_a_name_or_a_file_and_questions_without_answer_need_thei
     [
         ("metric:", "metrc:", "unknown key metrc; did you mean metric"),
         ("metric:", "folders: [reviews]\nmetric:", "unknown key folders"),
-        ("metric: accuracy", "", "metric: found None"),
+        ("metric: accuracy", "", "metric: is missing"),
         ("accuracy", "acuracy", "metric: 'acuracy' .*did you mean accuracy"),
         ("accuracy", "squad_v1", "metric: 'squad_v1'"),
         ("accuracy", "accuracy_f1\nlabels: [a, b]", "metric: accuracy_f1 .*'a'"),
