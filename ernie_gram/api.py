@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ernie_gram.config import check_counts, require
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import ModelRecord
@@ -46,7 +47,7 @@ from ernie_gram.pretraining.config import prediction_config
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, check_counts, located, require
+from reader.errors import InputError, located
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import listed
 

@@ -14,6 +14,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from ernie_gram.config import require
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import check_numbers, check_shapes
@@ -31,7 +32,7 @@ from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.variables import check_array
 from reader.batches import fields
 from reader.batches.fields import Batch
-from reader.errors import InputError, require
+from reader.errors import InputError
 
 
 class ModelLayer(nn.Layer):

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.api import Model
+from ernie_gram.config import require
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS
 from ernie_gram.inference.requests import Answers, json_object, pair_of_texts, read_lines
 from ernie_gram.inference.texts import LINES_PER_BATCH, VECTORS
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note, require
+from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle.base.core import Place as Place  # a device
-from paddle.pir import Block as Block  # of a program: a list of operations
 from paddle.pir import IrMapping as IrMapping  # value -> the one that takes its place in a copy
 from paddle.pir import Operation as Operation  # of a program
 from paddle.pir import Value as Value  # a result of an operation

@@ -1,20 +1,17 @@
-"""Errors that the user can correct, checks of settings, lines on a console that may be gone or full, and words."""
+"""Errors that the user can correct, lines on a console that may be gone or full, and words of messages."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import io
-import math
 import os
 import reprlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import fields
-from numbers import Integral
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 MAX_MESSAGE = 2000  # characters of an error, a note or a warning; it may quote a file of any content
 # Reentrant: a signal handler may write while its thread does.
@@ -182,31 +179,3 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see {self.prog} --help)")
-
-
-def require(condition: bool, key: str, message: str) -> None:
-    """Raise InputError `key: message` unless the condition holds."""
-    if not condition:
-        raise InputError(f"{key}: {message}")
-
-
-def require_positive(config: Any, section: str, *keys: str) -> None:
-    """Raise InputError unless these settings of a section are positive, or null if their type allows it."""
-    types = {each.name: str(each.type) for each in fields(config)}
-    for key in keys:
-        value, may_be_null = getattr(config, key), "None" in types[key]
-        is_valid = (may_be_null and value is None) or value > 0
-        require(is_valid, f"{section}.{key}", f"must be positive{' or null' * may_be_null}")
-
-
-def require_finite(config: Any, section: str) -> None:
-    """Raise InputError if a float field of a section is infinite or NaN."""
-    for key, value in vars(config).items():
-        require(not isinstance(value, float) or math.isfinite(value), f"{section}.{key}", f"{value} is not finite")
-
-
-def check_counts(**numbers: object) -> None:
-    """Raise InputError, which names the argument, for values other than whole numbers from 1."""
-    for name, number in numbers.items():
-        is_valid = isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0
-        require(is_valid, name, f"{number!r}: give a whole number from 1")

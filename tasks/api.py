@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ernie_gram.api import Model
+from ernie_gram.config import check_counts, require
 from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import World, current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.inference.description import PRECISIONS
-from reader.errors import InputError, check_counts, located, quoted, require
+from reader.errors import InputError, located, quoted
 from reader.system.arrays import Float32s
 from reader.system.processes import lines_of_module
 from reader.tokenization.given_texts import is_table, listed

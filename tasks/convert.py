@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ernie_gram.config import require
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import ours, paddlenlp
@@ -24,7 +25,7 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, text_settings
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
-from reader.errors import OneLineParser, first_line, require
+from reader.errors import OneLineParser, first_line
 from reader.system.output_files import claimed_new_folder
 from tasks.files.own_texts import plain_values
 from tasks.kinds.sentences import SentenceKind

@@ -13,13 +13,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from ernie_gram.config import require
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import Processes, start_ranks
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from ernie_gram.inference.description import PRECISIONS
 from reader import console_script
 from reader.build_options import parse_positive
-from reader.errors import OneLineParser, counted, first_line, print_note, print_warning, require
+from reader.errors import OneLineParser, counted, first_line, print_note, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path
 from tasks.files.official import MEANING, add_bad_row_option, data_folder, load_split

@@ -17,10 +17,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from ernie_gram.config import require
 from ernie_gram.run.run_folder import check_output, lock_output
 from ernie_gram.run.run_log import append_result, read_results
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, counted, require
+from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
 from tasks.files.official import FILES, VARIABLE

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from ernie_gram.config import require
 from ernie_gram.distributed.device import is_gpu_package, visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
 from ernie_gram.distributed.watch import Rank, start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
 from ernie_gram.run.termination import noted_signals
-from reader.errors import InputError, InUseError, OneLineParser, located, print_note, require, write_or_drop
+from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
 from reader.system.atomic_files import check_writable
 from reader.system.lock_files import lock_file
 

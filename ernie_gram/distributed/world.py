@@ -15,12 +15,13 @@ import signal
 import socket
 import sys
 
+from ernie_gram.config import require
 from ernie_gram.distributed.device import World as World
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.run.heartbeat import beat
-from reader.errors import SystemRefusedError, require
+from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 

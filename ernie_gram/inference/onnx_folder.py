@@ -29,6 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.config import require
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.formats.model_card import FILE_NAME, rendered
 from ernie_gram.formats.parameters import write_settings
@@ -41,7 +42,7 @@ from ernie_gram.inference.description import (
 )
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.run.checkpoint import CHECKSUMS, write_checksums
-from reader.errors import InputError, require
+from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.system.processes import lines_of_module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from reader.errors import require, require_finite, require_positive
+from ernie_gram.config import require, require_finite, require_positive
 
 # Rows of the table of relative distances, rel_pos_embedding (see relative_position.py).
 NUM_BUCKETS = 33

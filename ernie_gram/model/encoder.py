@@ -256,13 +256,13 @@ class Encoder(nn.Layer):
             relative = None if relative_ALL is None else relative_ALL.unsqueeze(0)
             return Shared(relative, None, self_bias, starts, slots_BK, sizes)
         padding_B11L = padding_bias(lengths_B, length)
-        bias, query_bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL), padding_B11L
-        if self_bias is None:
-            self_bias = paddle.zeros([1], "float32")
-        elif relative_ALL is not None and slots_BK is not None:
-            query_bias = padding_B11L + bias_rows(relative_ALL, slots_BK)
-            self_bias = self_bias.reshape([1, -1, 1, 1])
-        return Shared(bias, query_bias, self_bias, None, slots_BK, sizes)
+        bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
+        if slots_BK is None:
+            return Shared(bias)
+        if relative_ALL is None or self_bias is None:
+            return Shared(bias, padding_B11L, paddle.zeros([1], "float32"), None, slots_BK, sizes)
+        query_bias = padding_B11L + bias_rows(relative_ALL, slots_BK)
+        return Shared(bias, query_bias, self_bias.reshape([1, -1, 1, 1]), None, slots_BK, sizes)
 
     def _bias(
         self,

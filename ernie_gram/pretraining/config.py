@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+from ernie_gram.config import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit
 from ernie_gram.formats.model import ModelRecord
@@ -23,7 +24,7 @@ from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
-from reader.errors import InputError, counted, require, require_finite, require_positive
+from reader.errors import InputError, counted
 
 
 @dataclass(frozen=True)

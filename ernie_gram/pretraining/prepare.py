@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from ernie_gram.config import require
 from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
@@ -19,7 +20,7 @@ from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resu
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
-from reader.errors import InputError, counted, located, require
+from reader.errors import InputError, counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, fields, replace
 
+from ernie_gram.config import require
 from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.parameters import head_size
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.corpus.memmap import Corpus
-from reader.errors import require
 
 # Settings that change the function that the given parameters compute, or the shapes of its parameters.
 FIXED = (

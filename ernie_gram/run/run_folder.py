@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import IO, Any
 
+from ernie_gram.config import require
 from ernie_gram.run import checkpoint
-from reader.errors import InputError, InUseError, print_warning, require
+from reader.errors import InputError, InUseError, print_warning
 from reader.system.lock_files import LOCK_FILE, check_unlocked, lock_file
 from reader.system.output_files import check_output_folder
 

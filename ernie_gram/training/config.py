@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from reader.errors import require, require_finite, require_positive
+from ernie_gram.config import require, require_finite, require_positive
 
 # The defaults of Paddle's GradScaler; the paper has no values.
 FLOAT16_LOSS_SCALE = 2.0**16

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.batches.fields import Batch
+from reader.batches.fields import FINE_LABELS, FINE_ROWS, QUERY_RANKS, QUERY_SLOTS, Batch
 from reader.batches.sampler import unit_keys
 from reader.batches.sequences import SequenceLimits, sequence_length
 from reader.corpus.memmap import Corpus
-from reader.system.arrays import Bools, Int32s, Int64s, UInt64s
+from reader.system.arrays import Bools, Int32s, Int64s, UInt64s, range_indices
 from reader.system.compiled import numba
 
 
@@ -191,15 +191,16 @@ def query_rows(masked: MaskedSequences, corpus: Corpus) -> Batch:
     batch_size, width = masked.input_ids.shape
     sizes = corpus.unit_tokens[masked.labels]
     units = np.repeat(np.arange(len(sizes)), sizes)
-    ranks = np.arange(len(units)) - (np.cumsum(sizes) - sizes)[units]
+    ranks = range_indices(np.zeros_like(sizes), sizes)
     sequences, slots = np.divmod(masked.slots[units], width)
     counts = np.bincount(sequences, minlength=batch_size)
     shape = batch_size, counts.max()
-    rows = sequences * shape[1] + np.arange(len(units)) - (np.cumsum(counts) - counts)[sequences]
+    rows = range_indices(np.arange(batch_size) * shape[1], counts)
     padded_slots, padded_ranks = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     padded_slots.flat[rows], padded_ranks.flat[rows] = slots, ranks
     labels = masked.labels[units]
     is_ngram = labels >= corpus.info.num_tokens
     firsts = corpus.ngram_offsets[labels[is_ngram] - corpus.info.num_tokens]
     labels[is_ngram] = corpus.ngram_tokens[firsts + ranks[is_ngram]]
-    return {"query_slots": padded_slots, "query_ranks": padded_ranks, "fine_rows": rows, "fine_labels": labels}
+    names = (each.name for each in (QUERY_SLOTS, QUERY_RANKS, FINE_ROWS, FINE_LABELS))
+    return dict(zip(names, (padded_slots, padded_ranks, rows, labels), strict=True))

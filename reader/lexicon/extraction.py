@@ -23,8 +23,9 @@ from reader.lexicon.t_test import kth_largest, needed_count
 from reader.system.arrays import Int64s
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
-# The first T_l is N_l / (k_l * this): about half of what the k-th best l-gram of English needs, see `needed_count`.
-MEAN_PER_THRESHOLD = 40
+# The first T_l is N_l / (k_l + 1,000) / 40: about half of what the k-th best l-gram of English needs (`needed_count`).
+# Of few l-grams it is less, because the counts of the most frequent ones differ from text to text.
+FEW, MEAN_PER_THRESHOLD = 1000, 40
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class CountingJob:
 
     def _first_threshold(self, order: int) -> int:
         """Return a count that the best l-grams of an order probably reach."""
-        return int(self.totals[order - 1]) // (self.settings.top[order] * MEAN_PER_THRESHOLD)
+        return int(self.totals[order - 1]) // ((self.settings.top[order] + FEW) * MEAN_PER_THRESHOLD)
 
     def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, WordCounts, dict[int, int]]:
         """Return the best n-grams under the given thresholds, the words that were kept to find them, and lower values

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from reader.errors import InputError, counted, require
+from ernie_gram.config import require
+from reader.errors import InputError, counted
 from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from tasks.kinds.base import Example

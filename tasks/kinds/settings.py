@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reader.errors import require, require_finite, require_positive
+from ernie_gram.config import require, require_finite, require_positive
 
 # [CLS], two [SEP], and a few tokens of two texts.
 MIN_SEQ_LEN = 8

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ernie_gram.config import require
 from reader.batches.fields import SLOTS, Field
-from reader.errors import require
 from reader.system.arrays import Float32s, offsets_of, range_indices
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of

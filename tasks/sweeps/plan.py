@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError, located, require, similar
+from ernie_gram.config import require
+from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder

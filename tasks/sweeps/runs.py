@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ernie_gram.config import require
 from ernie_gram.config.loading import as_argument, config_from_tree, flatten, load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.formats.registry import read_model
@@ -19,7 +20,7 @@ from ernie_gram.pretraining.prepare import prepare as prepare_pretraining
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, identity_differences
 from ernie_gram.run.run_log import CPU, RATE, RESULTS, read_log
-from reader.errors import InputError, located, require, similar
+from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from reader.system.untrusted_text import json_value, limited_text, read_yaml
 from tasks.files.official import with_labels

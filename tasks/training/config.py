@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from ernie_gram.config import require, require_positive
 from ernie_gram.config.loading import flatten
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import AdamWConfig, LoopConfig, OptimizerConfig, TrainerConfig, shared_settings
-from reader.errors import require, require_positive
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, MultiLabelSettings, SpanSettings
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.config import require
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
@@ -19,7 +20,7 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, read_exported
 from reader.batches.fields import SLOTS
-from reader.errors import InputError, located, require
+from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
 from reader.system.untrusted_text import read_json
 from reader.tokenization.tokenizer import Tokenizer

@@ -31,7 +31,7 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
-from reader.batches.sampler import accumulation_steps, evaluation_batches, micro_batches, rank_batches
+from reader.batches.sampler import accumulation_steps
 from reader.system.arrays import Float32s, Int64s
 from reader.system.processes import prefetched
 from reader.system.progress import progress
@@ -40,7 +40,7 @@ from tasks.kinds.features import Features
 from tasks.kinds.networks import KindHead
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
-from tasks.training.data import FINAL, SplitData
+from tasks.training.data import FINAL, SplitData, evaluation_batches, micro_batches, rank_batches
 from tasks.training.finetuned import LoadedModel
 from tasks.training.prepare import Finetuning
 

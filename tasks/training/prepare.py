@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
+from ernie_gram.config import require
 from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.parameters import head_size
@@ -18,9 +19,8 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, lock_run, resume_checkpoint
-from reader.batches.sampler import epoch_steps
 from reader.corpus.memmap import LEXICON
-from reader.errors import counted, require
+from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
@@ -35,6 +35,7 @@ from tasks.training.data import (
     FINAL,
     TaskData,
     check_batches,
+    epoch_steps,
     read_data,
     selection_metric,
     shared,

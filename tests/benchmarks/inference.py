@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from ernie_gram.config import require
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.model.config import ModelConfig
-from reader.errors import one_line_errors, require
+from reader.errors import one_line_errors
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.sweeps.table import markdown_table
 from tests.benchmarks.answering import BATCH_SIZE, SENTENCES, serve

@@ -135,7 +135,7 @@ def test_operations_are_added_where_they_are_wanted() -> None:
     with fresh_program() as (_, program, _):
         x = paddle.ones([2])
         first, last = paddle.sqrt(x), paddle.exp(x)
-        block: private.Block = program.global_block()
+        block = program.global_block()
         private.insert_before(last.get_defining_op())
         paddle.abs(x)
         private.insert_after(first.get_defining_op())

@@ -8,13 +8,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from reader.batches.sampler import (
-    epoch_batches,
-    epoch_steps,
-    evaluation_batches,
-    micro_batches,
-    rank_batches,
-)
+from tasks.training.data import epoch_batches, epoch_steps, evaluation_batches, micro_batches, rank_batches
 
 SEED = 5
 
