@@ -13,6 +13,7 @@ from typing import NamedTuple
 import paddle
 
 from ernie_gram.distributed.device import on_cpu
+from ernie_gram.kernels import blas
 from ernie_gram.paddle_private import RUN_IN_ORDER, Value, dynamic_guard, static_guard
 
 
@@ -33,28 +34,32 @@ class _Casts:
 
 
 class _Network(NamedTuple):
-    """The network that is being built: its casts, its precision, and whether operations may be fused on a CPU."""
+    """The network that is being built: its casts, and the arguments of `computing`."""
 
     casts: _Casts
     precision: str = "float32"
     fuses: bool = False
+    recomputes: bool = False
 
 
 _current = [_Network(_Casts(paddle.float32))]
 
 
 @contextmanager
-def computing(precision: str, fuses: bool = False) -> Iterator[None]:
+def computing(precision: str, fuses: bool = False, recomputes: bool = False) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
-    The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
-    factors of products are rounded when the program is finished (see kernels/rewriting.py).
+    The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, encoder
+    layers round the factors of their products, and others are rounded when the program is finished (see
+    kernels/rounding.py).
 
     Args:
-        fuses: whether attention is one operation on a CPU, and in float32 the softmax over the classes.
+        fuses: whether this project's operations for a CPU are used: an encoder layer is one, and in float32 the softmax
+            over the classes.
+        recomputes: whether the backward pass of an encoder layer that is one operation computes it again.
     """
     dtype = paddle.float32 if on_cpu() else getattr(paddle, precision)
-    _current.append(_Network(_Casts(dtype), precision, fuses))
+    _current.append(_Network(_Casts(dtype), precision, fuses, recomputes))
     try:
         yield
     finally:
@@ -66,14 +71,24 @@ def product_dtype() -> paddle.dtype:
     return _current[-1].casts.dtype
 
 
-def fuses_attention() -> bool:
-    """Return whether the network that is being built is to use the compiled attention of kernels/operations.py."""
+def can_fuse() -> bool:
+    """Return whether programs may use this project's operations for a CPU."""
+    return on_cpu() and blas.is_available()
+
+
+def fuses() -> bool:
+    """Return whether the network that is being built is to use this project's operations for a CPU."""
     return _current[-1].fuses and not paddle.in_dynamic_mode()
 
 
-def fuses_classes() -> bool:
-    """Return whether the network that is being built is to use the compiled softmax of kernels/classes.py."""
-    return _current[-1].fuses and _current[-1].precision == "float32"
+def rounds() -> bool:
+    """Return whether the factors of products are to be rounded to bfloat16."""
+    return _current[-1].precision == "bfloat16"
+
+
+def recomputes() -> bool:
+    """Return whether encoder layers that are one operation are to be computed again in the backward pass."""
+    return _current[-1].recomputes
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:

@@ -148,19 +148,19 @@ def dynamic_mode() -> Iterator[None]:
 def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paddle reports a GPU, see support/pretended_gpu. The list has what is done with devices, and it grows.
 
-    "flush_denormals" and "use_compiled" in it are what is done for CPUs only; the former does nothing here.
+    "flush_denormals" and "encoder_layer" in it are what is done for CPUs only; the former does nothing here.
     """
     from tests.support.pretended_gpu import pretend
 
     calls = pretend(replace=monkeypatch.setattr)
     monkeypatch.setattr("ernie_gram.distributed.device._flush_denormals", lambda: calls.append("flush_denormals"))
-    from ernie_gram.kernels import rewriting
+    from ernie_gram.model import encoder
 
-    use_compiled = rewriting.use_compiled
+    encoder_layer = encoder.encoder_layer
 
-    def recorded(*arguments: Any) -> None:
-        calls.append("use_compiled")
-        use_compiled(*arguments)
+    def recorded(*arguments: Any) -> Any:
+        calls.append("encoder_layer")
+        return encoder_layer(*arguments)
 
-    monkeypatch.setattr(rewriting, "use_compiled", recorded)
+    monkeypatch.setattr(encoder, "encoder_layer", recorded)
     return calls

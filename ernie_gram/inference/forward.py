@@ -18,12 +18,11 @@ from paddle import nn
 
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.description import PROBABILITIES
-from ernie_gram.kernels import bfloat16_products
-from ernie_gram.kernels.chains import join_operations
-from ernie_gram.kernels.folding import computed, erase_unread_parameters, fold_parameters
-from ernie_gram.kernels.rewriting import check_precision
+from ernie_gram.kernels import products
+from ernie_gram.kernels.layer_operations import matrices_of_layers
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
@@ -62,9 +61,7 @@ class Forward:
         self._build, self._parameters, self._source = build, dict(parameters), source
         self._place = place = current_place()
         self._is_layer = isinstance(next(iter(self._parameters.values()), None), paddle.Tensor)
-        self._folds, self._precision = place.is_cpu_place() and not self._is_layer, precision
-        # Of parameters that are folded, only products by matrices are in bfloat16.
-        self._rounds = precision == "bfloat16" and self._folds and bfloat16_products.is_available()
+        self._precision, self._packed = precision, dict[int, products.Packed]()
         self._executor = paddle.static.Executor(place)
         self._scope, self._programs = paddle.static.Scope(), dict[tuple[str, ...], Program]()
 
@@ -76,9 +73,8 @@ class Forward:
         """
         key = tuple(names)
         if key not in self._programs:
-            check_precision(self._precision)
             with static_mode(self._scope):
-                program = self._build(key, "float32" if self._rounds else self._precision)
+                program = self._build(key, self._precision)
                 self._set_parameters(program)
                 self._programs[key] = program
         return self._programs[key]
@@ -98,26 +94,32 @@ class Forward:
             if seed is not None:
                 paddle.seed(seed)
             given = {name: np.ascontiguousarray(batch[name], FIELDS[name].dtype) for name in program.feeds}
-            return program.run(self._executor, given)
+            with products.using(self._packed):
+                return program.run(self._executor, given)
 
     def _set_parameters(self, program: Program) -> None:
-        erase_unread_parameters(program.main)  # of heads that these outputs do not need
-        for parameter in program.main.global_block().all_parameters():
-            check_array(self._parameters, parameter.name, parameter.shape, self._source)
-        if self._is_layer:
-            return
-        folded = {}
-        if self._folds:
-            folded = fold_parameters(program.main, self._rounds)
-            join_operations(program.main, {value.id for value in program.fetches.values()})
+        parameters = program.main.global_block().all_parameters()
+        for parameter in [each for each in parameters if each.use_empty()]:  # of heads that these outputs do not need
+            parameter.get_defining_op().erase()
+        is_on_cpu = self._place.is_cpu_place()
         for parameter in program.main.global_block().all_parameters():
             name = parameter.name
-            if self._scope.find_var(name) is not None:
+            check_array(self._parameters, name, parameter.shape, self._source)
+            if self._is_layer or self._scope.find_var(name) is not None:
                 continue
-            variable = self._scope.var(name).get_tensor()
-            made = computed(folded, name, self._parameters) if name in folded else self._parameters[name]
             # On a CPU, without a copy.
-            variable.set(made, self._place, self._place.is_cpu_place())
+            self._scope.var(name).get_tensor().set(self._parameters[name], self._place, is_on_cpu)
+        if is_on_cpu and not self._is_layer:
+            for name in matrices_of_layers(program.main):
+                self._pack(self._parameters[name])
+
+    def _pack(self, array: np.ndarray) -> None:
+        """Pack a matrix of weights, whose own memory is then given back if it is that of a file."""
+        if array.ctypes.data not in self._packed:
+            packed = products.pack(array, self._precision == "bfloat16")
+            if packed is not None:
+                self._packed[array.ctypes.data] = packed
+                forget_pages(array)
 
 
 def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:

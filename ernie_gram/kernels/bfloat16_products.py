@@ -1,7 +1,6 @@
 """Products of factors that were rounded to bfloat16, by oneDNN as Paddle brings it; sums are float32.
 
-A matrix that does not change is packed once: otherwise it is packed in each product, which takes as long as the product
-of a few rows. Names and numbers are those of oneDNN's interface for C, version 3.
+Names and numbers are those of oneDNN's interface for C, version 3.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -27,9 +26,13 @@ _WEIGHTS_OF = 131
 _SOURCE, _TARGET, _WEIGHTS = 1, 17, 33
 # The number of rows for which a matrix is packed; products of other numbers of rows take the same order.
 _ROWS = 256
-# Of each thread: operations by the sizes of their matrices, at most this number, and memory for rounded rows.
+# Of each thread: operations by the forms of their matrices, at most this number.
 _kept = threading.local()
 _MOST = 512
+
+Sizes = tuple[int, int]
+# The shape of a matrix, and the numbers from one row to the next, and from one column to the next.
+Form = tuple[Sizes, Sizes]
 
 
 class _Object(ctypes.c_void_p):
@@ -75,15 +78,19 @@ def _engine() -> _Object:
     return _made("engine", "engine_create", _CPU, ctypes.c_size_t(0))
 
 
-def _layout(shape: tuple[int, int], dtype: int, by_columns: bool = False) -> _Object:
-    """Return the layout of a matrix whose numbers lie by rows or by columns."""
-    strides = (1, shape[0]) if by_columns else (shape[1], 1)
-    numbers = ((ctypes.c_int64 * 2)(*shape), dtype, (ctypes.c_int64 * 2)(*strides))
+def _layout(shape: Sizes, dtype: int, strides: Sizes | None = None) -> _Object:
+    """Return the layout of a matrix with the numbers from one row to the next, and from one column to the next."""
+    numbers = ((ctypes.c_int64 * 2)(*shape), dtype, (ctypes.c_int64 * 2)(*(strides or (shape[1], 1))))
     return _made("memory_desc", "memory_desc_create_with_strides", 2, *numbers)
 
 
-def _product_of(x: _Object, weights: ctypes.c_void_p, out: _Object) -> _Object:
-    return _made("primitive_desc", "matmul_primitive_desc_create", _engine(), x, weights, None, out, None)
+def _product_of(x: _Object, weights: ctypes.c_void_p, out: _Object, adds: bool = False) -> _Object:
+    attributes = None
+    if adds:
+        operations, attributes = _made("post_ops", "post_ops_create"), _made("primitive_attr", "primitive_attr_create")
+        _checked("post_ops_append_sum", operations, ctypes.c_float(1.0), 0, 0)
+        _checked("primitive_attr_set_post_ops", attributes, operations)
+    return _made("primitive_desc", "matmul_primitive_desc_create", _engine(), x, weights, None, out, attributes)
 
 
 @cache
@@ -97,7 +104,7 @@ def _packed_layout(k: int, n: int) -> tuple[ctypes.c_void_p, _Object]:
 class _Operation:
     """An operation of oneDNN; it is used by the thread that made it, which has memory for it."""
 
-    def __init__(self, description: _Object, layouts: dict[int, ctypes.c_void_p]) -> None:
+    def __init__(self, description: _Object, layouts: Mapping[int, ctypes.c_void_p]) -> None:
         """Take the layout of each argument by its number."""
         self._operation = _made("primitive", "primitive_create", description)
         self._stream = _made("stream", "stream_create", _engine(), _IN_ORDER)
@@ -133,25 +140,21 @@ def round_numbers(numbers: np.ndarray, out: np.ndarray) -> None:
         _kept_operation(_made_rounding, numbers.size)(numbers, out)
 
 
-def product(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
-    """Set out, float32 [m, n], to the product of x [m, k] and y [k, n], bits of bfloat16 by rows or by columns."""
+def add_product(x: np.ndarray, y: np.ndarray, out: np.ndarray, old: float) -> None:
+    """Set out, float32 [m, n], to x y + old out for bits of bfloat16, x [m, k] and y [k, n]; old is 0 or 1."""
     if x.size and y.size:
-        orders = (not each.flags.c_contiguous for each in (x, y))
-        _kept_operation(_made_product, *x.shape, y.shape[1], *orders)(x, y, out)
-    else:
+        forms = ((each.shape, tuple(stride // each.itemsize for stride in each.strides)) for each in (x, y, out))
+        _kept_operation(_made_product, *forms, bool(old))(x, y, out)
+    elif not old:
         out.fill(0)
 
 
-def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:
-    """Set out, float32 [m, n], to the product of rows [m, k], rounded, and a packed matrix [k, n]."""
-    memory = _kept.__dict__.setdefault("rounded", np.empty(0, np.uint16))
-    if memory.size < rows.size:
-        memory = _kept.rounded = np.empty(rows.size, np.uint16)
-    round_numbers(rows.reshape(-1), memory)
-    _kept_operation(_made_packed_product, *rows.shape, out.shape[1])(memory, packed, out)
+def packed_product(x: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:
+    """Set out, float32 [m, n], to the product of bits of bfloat16, x [m, k], and a packed matrix [k, n]."""
+    _kept_operation(_made_packed_product, *x.shape, out.shape[1], out.strides[0] // out.itemsize)(x, packed, out)
 
 
-def _kept_operation(make: Callable[..., _Operation], *numbers: int) -> _Operation:
+def _kept_operation(make: Callable[..., _Operation], *numbers: object) -> _Operation:
     """Return make(*numbers), which this thread may have made before."""
     kept: dict[tuple[object, ...], _Operation] = _kept.__dict__.setdefault("operations", {})
     key = (make, *numbers)
@@ -166,12 +169,15 @@ def _made_rounding(size: int) -> _Operation:
     return _rounding((1, size), _layout((1, size), _BFLOAT16))
 
 
-def _made_product(m: int, k: int, n: int, x_by_columns: bool, y_by_columns: bool) -> _Operation:
-    x, y = _layout((m, k), _BFLOAT16, x_by_columns), _layout((k, n), _BFLOAT16, y_by_columns)
-    out = _layout((m, n), _FLOAT32)
-    return _Operation(_product_of(x, y, out), {_SOURCE: x, _WEIGHTS: y, _TARGET: out})
+def _made_product(x: Form, y: Form, out: Form, adds: bool) -> _Operation:
+    first, second, target = (
+        _layout(shape, dtype, strides)
+        for (shape, strides), dtype in zip((x, y, out), (_BFLOAT16, _BFLOAT16, _FLOAT32), strict=True)
+    )
+    layouts = {_SOURCE: first, _WEIGHTS: second, _TARGET: target}
+    return _Operation(_product_of(first, second, target, adds), layouts)
 
 
-def _made_packed_product(m: int, k: int, n: int) -> _Operation:
-    (packed, _), x, out = _packed_layout(k, n), _layout((m, k), _BFLOAT16), _layout((m, n), _FLOAT32)
+def _made_packed_product(m: int, k: int, n: int, row: int) -> _Operation:
+    (packed, _), x, out = _packed_layout(k, n), _layout((m, k), _BFLOAT16), _layout((m, n), _FLOAT32, (row, 1))
     return _Operation(_product_of(x, packed, out), {_SOURCE: x, _WEIGHTS: packed, _TARGET: out})

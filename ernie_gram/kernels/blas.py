@@ -96,7 +96,8 @@ def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> Non
     """Set out, float32 [m, n], to the product of rows [m, k] and a packed matrix [k, n], in the threads of Paddle."""
     (m, k), n = rows.shape, out.shape[1]
     a, b, c = (ctypes.c_void_p(each.ctypes.data) for each in (rows, packed, out))
-    mkl().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, n)
+    row = out.strides[0] // out.itemsize
+    mkl().cblas_sgemm_compute(_BY_ROWS, _AS_IT_IS, _PACKED, m, n, k, a, k, b, n, ctypes.c_float(0.0), c, row)
 
 
 def add_product(a: np.ndarray, b: np.ndarray, out: np.ndarray, old: float) -> None:

@@ -16,7 +16,7 @@ from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
-keys, bits = numba.int32[::1], numba.uint8[::1]
+keys = numba.int32[::1]
 serial = numba.njit(cache=True, nogil=True, error_model="numpy")
 _inlined = numba.njit(inline="always")
 
@@ -24,9 +24,8 @@ _inlined = numba.njit(inline="always")
 _MULTIPLIERS = uint32(0xD2511F53), uint32(0xCD9E8D57)
 _WEYL = uint32(0x9E3779B9), uint32(0xBB67AE85)
 _HALF, _LOW = uint32(16), uint32(0xFFFF)
-# Calls of Philox that are made together, and the numbers that they decide over.
-_TOGETHER = 1024
-_DECIDED = 8 * _TOGETHER
+# Numbers that a part of a dropout decides over.
+_DECIDED = 8 * 1024
 # Numbers of a tensor, and rows of a normalised one, that make a part.
 _PART, PART_ROWS = 1 << 14, 64
 
@@ -73,47 +72,18 @@ def decide(first: int, key0: int, key1: int, bound: int, kept: np.ndarray) -> No
         kept[6 * calls + i], kept[7 * calls + i] = (d & _LOW) >= bound, (d >> _HALF) >= bound
 
 
-@numba.njit(cache=True, nogil=True)
-def _draw(part: int, key: np.ndarray, bound: int, mask: np.ndarray) -> None:
-    """Draw the numbers of a mask, uint8 [n], that belong to a part: [part * _DECIDED, (part + 1) * _DECIDED)."""
-    key0, key1, least, first = uint32(key[0]), uint32(key[1]), uint32(bound), uint64(part) * uint64(_TOGETHER)
-    start, end = part * _DECIDED, min((part + 1) * _DECIDED, mask.size)
-    if end - start == _DECIDED:
-        decide(first, key0, key1, least, mask[start:end])
-    else:
-        decided = np.empty(_DECIDED, np.uint8)
-        decide(first, key0, key1, least, decided)
-        for i in range(end - start):  # Numba takes two seconds to compile the assignment of a slice
-            mask[start + i] = decided[i]
-
-
-def _draws(*arguments: np.ndarray | float) -> int:
-    """Return the number of parts that draw the mask that is the last argument."""
-    return -(-np.size(arguments[-1]) // _DECIDED)
-
-
-@in_parts(_draws, vector, keys, numba.int64, numba.float32, vector, bits)
+@in_parts(lambda x, *_: -(-x.size // _DECIDED), vector, keys, numba.int64, numba.float32, vector)
 def dropout(part: int, given: Any) -> None:
-    """Draw a mask, and set out to x * scale where it is 1, and to 0 elsewhere.
+    """Set out to x * scale, with the numbers that a mask drops replaced by 0.
 
     Args: x, float32 [n]; key, int32 [2], which decides the mask; bound: a number is dropped with probability
-        bound / 65536; scale; out, float32 [n]; mask, uint8 [n].
+        bound / 65536; scale; out, float32 [n], which may be x.
     """
-    x, key, bound, scale, out, mask = arguments_of(given)
-    _draw(part, key, bound, mask)
-    for i in range(part * _DECIDED, min((part + 1) * _DECIDED, x.size)):
-        out[i] = x[i] * scale if mask[i] else float32(0)
-
-
-@in_parts(lambda x, *_: -(-x.size // _PART), vector, bits, numba.float32, vector)
-def masked(part: int, given: Any) -> None:
-    """Set out to x * scale where mask is 1, and to 0 elsewhere.
-
-    Args: x, float32 [n]; mask, uint8 [n]; scale; out, float32 [n].
-    """
-    x, mask, scale, out = arguments_of(given)
-    for i in range(part * _PART, min((part + 1) * _PART, x.size)):
-        out[i] = x[i] * scale if mask[i] else float32(0)
+    x, key, bound, scale, out = arguments_of(given)
+    kept, start = np.empty(_DECIDED, np.uint8), part * _DECIDED
+    decide(uint64(part) * uint64(_DECIDED // 8), uint32(key[0]), uint32(key[1]), uint32(bound), kept)
+    for i in range(min(_DECIDED, x.size - start)):
+        out[start + i] = x[start + i] * scale if kept[i] else float32(0)
 
 
 @in_parts(lambda x, *_: -(-x.size // _PART), vector, numba.float32, vector)
@@ -160,47 +130,6 @@ def product_of(x: np.ndarray, y: np.ndarray, sums: np.ndarray) -> float:
     for j in range(8 * n, x.size):
         total += x[j] * y[j]
     return total
-
-
-@in_parts(row_parts, matrix, vector, vector, vector, matrix, numba.float32, matrix, numba.float32[:, :, ::1])
-def _layer_norm_backward(part: int, given: Any) -> None:
-    x, mean, variance, scale, out_gradient, epsilon, x_gradient, sums = arguments_of(given)
-    rows, n = x.shape
-    of_scale, of_bias = sums[part, 0], sums[part, 1]
-    normal, scaled, memory = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
-    for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
-        centre, factor = mean[row], float32(1) / np.sqrt(variance[row] + epsilon)
-        for j in range(n):
-            normal[j] = (x[row, j] - centre) * factor
-            scaled[j] = out_gradient[row, j] * scale[j]
-            of_scale[j] += out_gradient[row, j] * normal[j]
-            of_bias[j] += out_gradient[row, j]
-        first = sum_of(scaled, memory) / float32(n)
-        second = product_of(scaled, normal, memory) / float32(n)
-        for j in range(n):
-            x_gradient[row, j] = (scaled[j] - first - normal[j] * second) * factor
-
-
-def layer_norm_backward(
-    x: np.ndarray,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    scale: np.ndarray,
-    out_gradient: np.ndarray,
-    epsilon: float,
-    x_gradient: np.ndarray,
-    scale_gradient: np.ndarray,
-    bias_gradient: np.ndarray,
-) -> None:
-    """Set the gradients of a normalisation over the last axis of x, float32 [rows, n], with scale and bias [n].
-
-    With s = sqrt(variance + epsilon), h = (x - mean) / s and g = out_gradient, that of x is
-    (g * scale - mean(g * scale) - h * mean(g * scale * h)) / s; those of scale and bias are the sums over rows of
-    g * h and of g.
-    """
-    sums = np.zeros((row_parts(x), 2, x.shape[1]), np.float32)
-    _layer_norm_backward(x, mean, variance, scale, out_gradient, epsilon, x_gradient, sums)
-    scale_gradient[:], bias_gradient[:] = sums.sum(0)
 
 
 @in_parts(row_parts, matrix, numba.float32[:, ::1])

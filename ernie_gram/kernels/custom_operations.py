@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -149,7 +150,7 @@ def _definition(operation: Definition) -> dict[str, Any]:
         found = [MetaTensor(shape=each.shape(known), dtype=getattr(paddle, each.dtype)) for each in results]
         return tuple(found) if len(found) > 1 else found[0]
 
-    described = "_".join(map(str, (*given, *settings))).replace(".", "_")
+    described = re.sub(r"\W+", "_", "_".join(map(str, (*given, *settings)))).strip("_")
     unique = f"compiled_{name}_{described}" + "_in_place" * any(result.in_place for result in results)
     assert _definitions.setdefault(unique, operation) == operation, f"{unique} is the name of another operation"
     return {
@@ -173,7 +174,14 @@ def array_of(tensor: Tensor) -> np.ndarray:
     assert tensor.place.is_cpu_place()
     shape, dtype = tensor.shape, _dtype(tensor.dtype)
     size = math.prod(shape) * dtype.itemsize  # `tensor.size` takes longer
-    return np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(tensor.data_ptr()))
+    memory: Any = (ctypes.c_char * size).from_address(tensor.data_ptr())
+    memory.owner = tensor
+    return np.ndarray(shape, dtype, memory)
+
+
+def empty(shape: Shape, dtype: str = "float32") -> np.ndarray:
+    """Return an array of any numbers, in memory that Paddle keeps for further tensors."""
+    return array_of(paddle.empty(shape, dtype))
 
 
 @cache

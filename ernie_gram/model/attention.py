@@ -17,7 +17,6 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.graph import for_product
-from ernie_gram.kernels import operations
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.model.exact_relative_position import (
     DISTANCE_BOUNDS,
@@ -35,32 +34,25 @@ class Shared:
     """What all layers read besides the rows, [B, length, H]: those of the context, then query rows, if there are any.
 
     Attributes:
-        bias: added to the scores of the context's rows for its keys; broadcasts to [B, A, L, L]. With `starts` only the
-            relative bias, [1, A, L, L], or None.
-        query_bias: the same for query rows; broadcasts to [B, A, K, L]. None with `starts`, or without query rows.
-        self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. With `starts` [A], or None.
-        starts: the first row of each sequence's context, and the number of rows, int64 [B + 1]; for fused attention on
-            a CPU (see graph.fuses_attention).
-        slots: the slots of query rows, int64 [B, K]; None without query rows.
-        sizes: the number of the context's rows in a sequence, and that of query rows, scalars.
+        bias: added to the scores of the context's rows for its keys; broadcasts to [B, A, L, L].
+        query_bias: the same for query rows; broadcasts to [B, A, K, L]. None without query rows.
+        self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1].
+        sizes: the number of the context's rows in a sequence, and that of query rows, scalars; () without query rows.
     """
 
-    bias: paddle.Tensor | None
+    bias: paddle.Tensor
     query_bias: paddle.Tensor | None = None
     self_bias: paddle.Tensor | None = None
-    starts: paddle.Tensor | None = None
-    slots: paddle.Tensor | None = None
     sizes: tuple[paddle.Tensor, ...] = ()
 
-    def split(self, rows: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor | None]:
-        """Return the context's rows of [B, length, n], and query rows, if there are any."""
-        if self.slots is None:
-            return rows, None
-        # Paddle forgets the last size where the others are not known.
-        context, queries = (
-            part.reshape([0, 0, rows.shape[-1]]) for part in paddle.split(rows, list(self.sizes), axis=1)
-        )
-        return context, queries
+
+def split(rows: paddle.Tensor, sizes: tuple[paddle.Tensor, ...]) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+    """Return the context's rows of [B, length, n], and query rows, if there are sizes."""
+    if not sizes:
+        return rows, None
+    # Paddle forgets the last size where the others are not known.
+    context, queries = (part.reshape([0, 0, rows.shape[-1]]) for part in paddle.split(rows, list(sizes), axis=1))
+    return context, queries
 
 
 def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
@@ -114,9 +106,8 @@ class Attention(nn.Layer):
     The context's rows and query rows share the products by weights, and all attend to the context's keys and values. A
     row of the context reads nothing of a query row.
 
-    It is composed of single operations, unless graph.fuses_attention says otherwise. In Paddle 3.3.1, the backward pass
-    of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient of the bias, and the
-    bias is learned here.
+    It is composed of single operations. In Paddle 3.3.1, the backward pass of flash attention, which
+    scaled_dot_product_attention prefers on a GPU, returns no gradient of the bias, and the bias is learned here.
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
@@ -136,15 +127,14 @@ class Attention(nn.Layer):
 
         It has the shape of the rows, before the output projection.
         """
-        projected = self._projected(rows)
-        if shared.starts is not None:
-            return self._fused(projected, shared)
-        context, own = shared.split(projected)
+        context, own = split(self._projected(rows), shared.sizes)
         query, key, value = self._by_head(context)
         attended = self._joined(paddle.matmul(self._weights(self._scores(query, key, shared.bias)), value))
         if own is None:
             return attended
         own_query, own_key, own_value = self._by_head(own)
+        assert shared.query_bias is not None
+        assert shared.self_bias is not None
         own_scores = (own_query * own_key).sum(-1, keepdim=True) + for_product(shared.self_bias)
         scores = self._scores(own_query, key, shared.query_bias)
         weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
@@ -177,16 +167,8 @@ class Attention(nn.Layer):
         """Return the numbers of all heads, [B, A, length, D], together, [B, length, H]."""
         return attended.transpose([0, 2, 1, 3]).reshape([0, 0, self.heads * self.size])
 
-    def _scores(self, query: paddle.Tensor, key: paddle.Tensor, bias: paddle.Tensor | None) -> paddle.Tensor:
-        assert bias is not None
+    def _scores(self, query: paddle.Tensor, key: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
         return paddle.matmul(query, key, transpose_y=True) + for_product(bias)
-
-    def _fused(self, projected: paddle.Tensor, shared: Shared) -> paddle.Tensor:
-        assert shared.starts is not None
-        given = operations.Attending(projected, shared.bias, shared.self_bias, shared.starts, shared.slots)
-        if self.training:
-            return operations.attention_with_gradient(given, self.heads, self.dropout)
-        return operations.attention(given, None, self.heads, 0.0)[0]
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         # For scores in half precision, Paddle's GPU kernel computes in float32.

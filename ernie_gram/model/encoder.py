@@ -7,15 +7,19 @@ A heads, M slots. For rows without padding (PackedRows) read B as 1, and L as th
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import MarkedLayer, float32, fuses_attention
-from ernie_gram.model.attention import Attention, Shared, bias_rows, padding_bias, relative_bias
+from ernie_gram.graph import MarkedLayer, float32, fuses, recomputes, rounds
+from ernie_gram.kernels.encoder_layers import Given, Settings
+from ernie_gram.kernels.layer_operations import encoder_layer, encoder_layers
+from ernie_gram.kernels.operations import dropout_keys
+from ernie_gram.kernels.products import SMALL
+from ernie_gram.model.attention import Attention, Shared, bias_rows, padding_bias, relative_bias, split
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
     Embedding,
@@ -53,9 +57,6 @@ class Replacement:
 class SlotRows:
     """A row for each slot, [B, L, E]."""
 
-    # The first row of each sequence, and the number of rows, int64 [B + 1]: for fused attention.
-    starts: paddle.Tensor | None = None
-
     def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
         """Return the rows, float32 [B, L, E], of the slots' embeddings [B, L, E]."""
         return slots_BLE
@@ -74,7 +75,11 @@ class SlotRows:
 
 
 class PackedRows(SlotRows):
-    """The slots that are not padding, T of all sequences together: [1, T, E]; for fused attention."""
+    """The slots that are not padding, T of all sequences together: [1, T, E].
+
+    Attributes:
+        starts: the first row of each sequence, and the number of rows, int64 [B + 1].
+    """
 
     def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor) -> None:
         self.starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
@@ -161,7 +166,10 @@ class InputEmbeddings(nn.Layer):
 
 
 class EncoderLayer(nn.Layer):
-    """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm."""
+    """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm.
+
+    Programs for a CPU compute the same in one operation (see kernels/encoder_layers.py, and `Encoder._fused`).
+    """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
         super().__init__()
@@ -180,16 +188,26 @@ class EncoderLayer(nn.Layer):
         """
         attended = self.attention(rows, shared)
         if wanted_M is not None:
-            rows, attended = (_selected(x, shared, wanted_M) for x in (rows, attended))
+            rows, attended = (_selected(x, shared.sizes, wanted_M) for x in (rows, attended))
         attended = self.attention.output(attended)
         rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
         return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
 
+    @property
+    def values(self) -> list[paddle.Tensor]:
+        """Its parameters, in the order of kernels.encoder_layers.Parameters."""
+        attention, norms = self.attention, (self.attention_norm, self.ffn_norm)
+        projections = (attention.query, attention.key, attention.value, attention.output)
+        first, second = ([norm.scale, norm.bias] for norm in norms)
+        of_attention = [value for part in projections for value in (part.weight, part.bias)]
+        of_network = [value for part in (self.ffn_in, self.ffn_out) for value in (part.weight, part.bias)]
+        return [*of_attention, *first, *of_network, *second]
 
-def _selected(rows: paddle.Tensor, shared: Shared, wanted_M: paddle.Tensor) -> paddle.Tensor:
+
+def _selected(rows: paddle.Tensor, sizes: tuple[paddle.Tensor, ...], wanted_M: paddle.Tensor) -> paddle.Tensor:
     """Return some rows of the context, and all query rows, [1, M + R, H]."""
-    context, queries = shared.split(rows)
+    context, queries = split(rows, sizes)
     selected = paddle.gather(context.flatten(0, 1), wanted_M)
     return (selected if queries is None else paddle.concat([selected, queries.flatten(0, 1)])).unsqueeze(0)
 
@@ -205,7 +223,7 @@ class Encoder(nn.Layer):
     def __init__(self, declared: EncoderParameters, config: ModelConfig, shared: Embedding | None = None) -> None:
         super().__init__()
         self.embeddings = InputEmbeddings(declared, config, shared)
-        self.heads = config.num_attention_heads
+        self.config, self.heads = config, config.num_attention_heads
         self.relative = optional(Embedding, declared.relative)
         self.layers = nn.LayerList([EncoderLayer(layer, config) for layer in declared.layers])
 
@@ -220,25 +238,53 @@ class Encoder(nn.Layer):
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
-        Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention, padding is left
-        out, and its rows are 0.
+        Returns the context's rows, [N, H], and the query rows, [R, H] or None. If layers are one operation, padding is
+        left out, and its rows are 0.
 
         Args:
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
                 layer computes nothing else after its attention.
         """
-        layout = PackedRows(lengths_B, paddle.shape(input_ids_BL)[1]) if fuses_attention() else SlotRows()
+        packed = PackedRows(lengths_B, paddle.shape(input_ids_BL)[1]) if fuses() else None
+        layout = packed or SlotRows()
         rows, sizes = self.embeddings(input_ids_BL, sentence_ids_BL, replacement, queries, layout)
-        shared = self._shared(input_ids_BL, lengths_B, None if queries is None else queries.slots, sizes, layout.starts)
+        slots_BK = None if queries is None else queries.slots
         numbers_M = None if wanted_M is None else layout.numbers(wanted_M)
-        for layer in self.layers:
-            with MarkedLayer() if self.training else nullcontext():
-                rows = layer(rows, shared, numbers_M if layer is self.layers[-1] else None)
-        if wanted_M is not None and queries is not None:
-            sizes = tuple(paddle.shape(x.flatten())[0] for x in (wanted_M, queries.slots))
-        context, query_rows = replace(shared, sizes=sizes).split(rows)
+        if packed is not None:
+            rows = self._fused(rows, paddle.shape(input_ids_BL)[1], packed.starts, slots_BK, numbers_M)
+        else:
+            shared = self._shared(input_ids_BL, lengths_B, slots_BK, sizes)
+            for layer in self.layers:
+                with MarkedLayer() if self.training else nullcontext():
+                    rows = layer(rows, shared, numbers_M if layer is self.layers[-1] else None)
+        if wanted_M is not None and slots_BK is not None:
+            sizes = tuple(paddle.shape(x.flatten())[0] for x in (wanted_M, slots_BK))
+        context, query_rows = split(rows, sizes)
         context_NH = layout.slots(context) if wanted_M is None else context.flatten(0, 1)
         return context_NH, None if query_rows is None else query_rows.flatten(0, 1)
+
+    def _fused(
+        self,
+        rows: paddle.Tensor,
+        length: paddle.Tensor,
+        starts: paddle.Tensor,
+        slots_BK: paddle.Tensor | None,
+        wanted_M: paddle.Tensor | None,
+    ) -> paddle.Tensor:
+        """Return the rows, [1, T, H], after all layers, each of which is one operation."""
+        config, table = self.config, self.relative
+        bias = None if table is None else relative_bias(table, length).unsqueeze(0)
+        self_bias = None if table is None or slots_BK is None else table.weight[SELF]
+        given, rows_TH = Given(starts, bias, self_bias, slots_BK, wanted_M), rows.flatten(0, 1)
+        rates, is_rounded = (config.hidden_dropout_prob, config.attention_probs_dropout_prob), rounds()
+        is_rounded = is_rounded and config.hidden_size > SMALL
+        settings = Settings(self.heads, config.hidden_act, config.layer_norm_eps, *rates, is_rounded)
+        if not self.training:
+            return encoder_layers(rows_TH, [layer.values for layer in self.layers], given, settings).unsqueeze(0)
+        for layer, key in zip(self.layers, dropout_keys(len(self.layers)), strict=True):
+            read = given if layer is self.layers[-1] else given._replace(wanted=None)
+            rows_TH = encoder_layer(rows_TH, layer.values, read, key, settings, recomputes())
+        return rows_TH.unsqueeze(0)
 
     def _shared(
         self,
@@ -246,23 +292,18 @@ class Encoder(nn.Layer):
         lengths_B: paddle.Tensor,
         slots_BK: paddle.Tensor | None,
         sizes: tuple[paddle.Tensor, ...],
-        starts: paddle.Tensor | None,
     ) -> Shared:
         """Return what all layers read besides the rows."""
         length = paddle.shape(input_ids_BL)[1]
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        self_bias = None if self.relative is None or slots_BK is None else self.relative.weight[SELF]
-        if starts is not None:
-            relative = None if relative_ALL is None else relative_ALL.unsqueeze(0)
-            return Shared(relative, None, self_bias, starts, slots_BK, sizes)
         padding_B11L = padding_bias(lengths_B, length)
         bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
         if slots_BK is None:
             return Shared(bias)
-        if relative_ALL is None or self_bias is None:
-            return Shared(bias, padding_B11L, paddle.zeros([1], "float32"), None, slots_BK, sizes)
+        if self.relative is None or relative_ALL is None:
+            return Shared(bias, padding_B11L, paddle.zeros([1], "float32"), sizes)
         query_bias = padding_B11L + bias_rows(relative_ALL, slots_BK)
-        return Shared(bias, query_bias, self_bias.reshape([1, -1, 1, 1]), None, slots_BK, sizes)
+        return Shared(bias, query_bias, self.relative.weight[SELF].reshape([1, -1, 1, 1]), sizes)
 
     def _bias(
         self,

@@ -12,7 +12,8 @@ from paddle.nn.initializer import Assign, Constant, Initializer, TruncatedNormal
 from paddle.nn.initializer import Normal as UntruncatedNormal
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import float32, for_product
+from ernie_gram.graph import float32, for_product, fuses
+from ernie_gram.kernels import operations
 from ernie_gram.model.parameters import LinearParameters, Normal, NormParameters, Parameter, Start
 
 Declared = TypeVar("Declared")
@@ -25,7 +26,7 @@ def linear(x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor) -> padd
     if not on_cpu():
         return F.linear(x, weight, bias)
     if paddle.in_dynamic_mode():
-        # The gradient of an addition that broadcasts is slow there. In a program kernels/rewriting.py replaces it.
+        # The gradient of an addition that broadcasts is slow.
         return paddle.addmm(bias, x.reshape([-1, len(weight)]), weight).reshape([*x.shape[:-1], len(bias)])
     return paddle.matmul(x, weight) + bias
 
@@ -47,8 +48,13 @@ def for_each_sequence(x: paddle.Tensor, sequences: paddle.Tensor, shape: list[in
 
 
 def dropout(x: paddle.Tensor, rate: float, training: bool) -> paddle.Tensor:
-    """Return x with dropout while training, otherwise x itself: Paddle's operation would make a copy of it."""
-    return F.dropout(x, rate) if training else x
+    """Return x with dropout while training, otherwise x itself: Paddle's operation would make a copy of it.
+
+    On a CPU, Paddle's draws one number after the other, in one thread (3.3.1).
+    """
+    if not training or not rate:
+        return x
+    return operations.dropout(x, rate) if fuses() else F.dropout(x, rate)
 
 
 def initializer(start: Start) -> Initializer:
@@ -97,6 +103,9 @@ class LayerNorm(_Declared):
         self.epsilon = epsilon
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        if self.training and fuses():
+            # On a CPU, Paddle's gradient takes ten times as long as reading and writing its tensors (3.3.1).
+            return operations.layer_norm(x, self.scale, self.bias, self.epsilon)
         return F.layer_norm(float32(x), self.scale.shape, self.scale, self.bias, self.epsilon)
 
 

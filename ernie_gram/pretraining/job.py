@@ -13,7 +13,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.kernels.rewriting import can_fuse_attention
+from ernie_gram.graph import can_fuse
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes, softmax_options
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
@@ -129,7 +129,7 @@ def _of_model(model: ModelRecord, made: dict[str, StartValue]) -> StartValues:
 
 def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the floating-point operations of the matrix products of a training step on a batch."""
-    return sum(step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse_attention())).values())
+    return sum(step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse())).values())
 
 
 class PretrainNetwork:

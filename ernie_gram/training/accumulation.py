@@ -106,7 +106,7 @@ def build_accumulation(
     The first reads the field ROW_COUNTS too, and fetches nothing. The second reads nothing, and fetches what the
     program of `build_training` fetches. Arguments are those of `build_training`.
     """
-    with open_program([*network.fields, ROW_COUNTS], settings.precision) as opened:
+    with open_program([*network.fields, ROW_COUNTS], settings.precision, recomputes=recompute) as opened:
         guard = UpdateGuard(settings) if skips else None
         terms = network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]

@@ -14,9 +14,9 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import World, on_cpu
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
-from ernie_gram.graph import computing, skip_gradients_of_additions
+from ernie_gram.graph import can_fuse, computing, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
-from ernie_gram.kernels.rewriting import can_fuse_attention, use_kernels
+from ernie_gram.kernels.rounding import check_precision, round_factors
 from ernie_gram.paddle_private import prepared_run
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
@@ -83,13 +83,15 @@ class OpenProgram:
         """Return the finished program."""
         if on_cpu():
             skip_gradients_of_additions(self.main, fetches.values())
-        if not self.portable:
-            use_kernels(self.main, self.precision, fetches.values())
+        if on_cpu() and not self.portable and self.precision == "bfloat16":
+            round_factors(self.main, fetches.values())
         return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 
 @contextmanager
-def open_program(fields: Iterable[Field], precision: str = "float32", portable: bool = False) -> Iterator[OpenProgram]:
+def open_program(
+    fields: Iterable[Field], precision: str = "float32", portable: bool = False, recomputes: bool = False
+) -> Iterator[OpenProgram]:
     """Open a new program with placeholders for batch fields; operations made in the context belong to it.
 
     It can be run when it is finished (`OpenProgram.finish`), or if it is portable.
@@ -97,11 +99,16 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
     Args:
         precision: of matrix products, "float32", "bfloat16" or "float16".
         portable: whether the program must run on other processors too, without kernels chosen for this one.
+        recomputes: see `computing`.
+
+    Raises InputError if the precision is not possible.
     """
+    if not portable:
+        check_precision(precision)
     main, startup = paddle.static.Program(), paddle.static.Program()
-    fuses = not portable and can_fuse_attention()
+    network = computing(precision, not portable and can_fuse(), recomputes)
     names = paddle.utils.unique_name.guard()
-    with paddle.static.program_guard(main, startup), names, computing(precision, fuses), catch_warnings():
+    with paddle.static.program_guard(main, startup), names, network, catch_warnings():
         simplefilter("ignore", UserWarning)  # `paddle.full_like` asks a value of a program for its place (3.3.1)
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
         yield OpenProgram(main, startup, feeds, precision, portable)
@@ -131,7 +138,7 @@ def build_training(
         skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
             UpdateGuard.judge returns.
     """
-    with open_program(network.fields, settings.precision) as opened:
+    with open_program(network.fields, settings.precision, recomputes=recompute) as opened:
         guard = UpdateGuard(settings) if skips else None
         terms = network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])

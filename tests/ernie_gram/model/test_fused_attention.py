@@ -9,7 +9,7 @@ import paddle
 import pytest
 
 from ernie_gram.formats.parameters import encoder_shapes
-from ernie_gram.kernels.rewriting import can_fuse_attention
+from ernie_gram.graph import can_fuse
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training
@@ -20,7 +20,7 @@ from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_b
 from tests.support.static_programs import fresh_scope, training_program
 
 SIZES = CorpusSizes(TOKENS, NGRAMS)
-ATTENTION, GRADIENT = "py_op.compiled_attention_0_", "py_op.compiled_attention_backward"
+ATTENTION, GRADIENT = "py_op.compiled_encoder_layer_0_", "py_op.compiled_encoder_layer_backward"
 
 
 def count(program: Program, name: str) -> int:
@@ -51,12 +51,12 @@ def no_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_fusing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "can_fuse_attention", lambda: False)
+    monkeypatch.setattr(training, "can_fuse", lambda: False)
 
 
 def test_this_paddle_can_build_it() -> None:
     """If this fails after an update of Paddle: kernels/blas.py is bound to its files."""
-    assert can_fuse_attention()
+    assert can_fuse()
 
 
 # "both" has all of the others.

@@ -1,0 +1,79 @@
+"""Products of matrices on a CPU, in the threads of Paddle: of float32 factors, or of factors rounded to bfloat16.
+
+A matrix that does not change is packed once: otherwise it is packed in each product, which takes as long as the product
+of a few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+import numpy as np
+
+from ernie_gram.kernels import bfloat16_products, blas
+from ernie_gram.kernels.custom_operations import empty
+
+# A product with a dimension up to this size is memory-bound: rounding or packing its factors takes longer.
+SMALL = 32
+
+
+class Packed(NamedTuple):
+    """A matrix in the order in which a library multiplies by it; for a matrix that was rounded, see `rounds`."""
+
+    memory: np.ndarray
+    rounds: bool
+
+
+# By the addresses of the matrices.
+_packed: ContextVar[Mapping[int, Packed] | None] = ContextVar("packed", default=None)
+
+
+def pack(matrix: np.ndarray, rounds: bool) -> Packed | None:
+    """Return a matrix, float32 [k, n], packed; None if it is small, or if the library cannot do it."""
+    if min(matrix.shape) <= SMALL or not (rounds or blas.can_pack()):
+        return None
+    return Packed(bfloat16_products.pack(matrix) if rounds else blas.pack(matrix), rounds)
+
+
+@contextmanager
+def using(packed: Mapping[int, Packed]) -> Iterator[None]:
+    """Multiply by packed matrices in the context, given by the addresses of the matrices, which must not change."""
+    token = _packed.set(packed)
+    try:
+        yield
+    finally:
+        _packed.reset(token)
+
+
+def factor(matrix: np.ndarray, rounds: bool) -> np.ndarray:
+    """Return a contiguous float32 matrix as a factor of `product`: itself, or rounded to bfloat16."""
+    if not rounds:
+        return matrix
+    out = empty(matrix.shape, "bfloat16")
+    bfloat16_products.round_numbers(matrix.reshape(-1), out.reshape(-1))
+    return out
+
+
+def weight(matrix: np.ndarray, rounds: bool) -> np.ndarray | Packed:
+    """Return a matrix of weights as the second factor of `product`."""
+    return (_packed.get() or {}).get(matrix.ctypes.data) or factor(matrix, rounds)
+
+
+def product(x: np.ndarray, y: np.ndarray | Packed, out: np.ndarray, old: float = 0.0) -> None:
+    """Set out, float32 [m, n], to x y + old out for factors x [m, k] and y [k, n].
+
+    The rows of a factor, or of its transpose, are contiguous, and so are those of out.
+
+    Args:
+        old: 0 or 1; if it is 0, out need hold no numbers. It is 0 for a matrix that was packed.
+    """
+    if isinstance(y, Packed):
+        multiply = bfloat16_products.packed_product if y.rounds else blas.packed_product
+        multiply(x, y.memory, out)
+    elif x.dtype == np.float32:
+        blas.add_product(x, y, out, old)
+    else:
+        bfloat16_products.add_product(x, y, out, old)
