@@ -49,13 +49,12 @@ _current = [_Network(_Casts(paddle.float32))]
 def computing(precision: str, fuses: bool = False, recomputes: bool = False) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
-    The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, encoder
-    layers round the factors of their products, and others are rounded when the program is finished (see
-    kernels/rounding.py).
+    The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, only
+    encoder layers that are one operation round the factors of their products.
 
     Args:
-        fuses: whether this project's operations for a CPU are used: an encoder layer is one, and in float32 the softmax
-            over the classes.
+        fuses: whether this project's operations for a CPU are used: an encoder layer is one, and so is the softmax over
+            the classes.
         recomputes: whether the backward pass of an encoder layer that is one operation computes it again.
     """
     dtype = paddle.float32 if on_cpu() else getattr(paddle, precision)

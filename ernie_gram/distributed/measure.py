@@ -7,11 +7,13 @@ import resource
 import time
 from pathlib import Path
 
+import numpy as np
 import paddle
 
 from ernie_gram.distributed.device import World, on_cpu
-from ernie_gram.kernels.rounding import round_factors
-from ernie_gram.paddle_private import host_peak
+from ernie_gram.kernels.custom_operations import Result, add_operation
+from ernie_gram.kernels.products import factor, product
+from ernie_gram.paddle_private import Value, host_peak
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072
@@ -42,22 +44,29 @@ def _fastest_products(executor: paddle.static.Executor, precision: str, products
     """Return the seconds of the fastest run of a program with `products` matrix products."""
     program, startup = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, startup), paddle.utils.unique_name.guard():
-        # On a CPU the factors are rounded when the program is finished.
-        dtype = "float32" if on_cpu() else precision
+        dtype, multiply = precision, paddle.matmul
+        if on_cpu() and precision == "bfloat16":
+            dtype, multiply = "float32", _rounded_product
         left = paddle.full([ROWS, SIZE_IN], 0.01, dtype)
         right = paddle.full([SIZE_IN, SIZE_OUT], 0.01, dtype)
         back = paddle.full([SIZE_OUT, SIZE_IN], 0.01, dtype)
         for _ in range(products // 2):
-            left = paddle.matmul(paddle.matmul(left, right), back)
+            left = multiply(multiply(left, right), back)
         # One number is fetched, so that a device has to finish.
         last = left[0, 0].astype("float32")
-    if on_cpu() and precision == "bfloat16":
-        round_factors(program, [last])
     found: list[float] = []
     deadline = time.monotonic() + seconds
     while len(found) < LEAST_RUNS or time.monotonic() < deadline:
         found.append(_run_seconds(executor, program, last))
     return min(found)
+
+
+def _rounded_product(x: Value, y: Value) -> Value:
+    return add_operation("rounded_product", _multiply_rounded, (x, y), (Result(0, last=y.shape[1]),))[0]
+
+
+def _multiply_rounded(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
+    product(factor(x, True), factor(y, True), out)
 
 
 def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Program, last: paddle.Tensor) -> float:

@@ -83,11 +83,6 @@ class Definition(NamedTuple):
 _definitions: dict[str, Definition] = {}
 
 
-def definition_of(name: str) -> Definition | None:
-    """Return the definition of an operation by its name in a program; None for operations of Paddle."""
-    return _definitions.get(name.removeprefix("py_op."))
-
-
 @contextmanager
 def raised_as_they_are() -> Iterator[None]:
     """Raise the original exceptions of operations in the context, which Paddle replaces by SystemError.

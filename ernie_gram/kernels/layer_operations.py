@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import paddle
 
-from ernie_gram.kernels.custom_operations import Result, Shape, add_operation, definition_of
+from ernie_gram.kernels.custom_operations import Result, Shape, add_operation
 from ernie_gram.kernels.encoder_layers import (
     Given,
     Layer,
@@ -76,9 +76,9 @@ def matrices_of_layers(program: paddle.static.Program) -> list[str]:
     """Return the names of the matrices by which `encoder_layers` multiplies in a program."""
     block = program.global_block()
     names = {parameter.id: parameter.name for parameter in block.all_parameters()}
-    found = [(definition_of(operation.name()), operation) for operation in block.ops]
-    read = [operation.operands_source() for known, operation in found if known and known.compute is _encoder_layers]
-    return [names[value.id] for values in read for value in values if value.id in names and len(value.shape) == 2]
+    found = [operation for operation in block.ops if "compiled_encoder_layers" in operation.name()]
+    read = [value for operation in found for value in operation.operands_source() if value.id in names]
+    return [names[value.id] for value in read if len(value.shape) == 2]
 
 
 def encoder_layer(

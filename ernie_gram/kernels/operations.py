@@ -12,7 +12,7 @@ import numpy as np
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.kernels import bfloat16_products, classes, compiled, rows
+from ernie_gram.kernels import classes, compiled, rows
 from ernie_gram.kernels.custom_operations import Result, add_operation, empty
 from ernie_gram.kernels.encoder_layers import dropped
 from ernie_gram.paddle_private import Value, random_integers
@@ -141,38 +141,6 @@ def _class_cross_entropy(*arrays_and_settings: Any) -> None:
     gradients = (others[0], others[1], others[2:]) if train else None
     logits = empty([max(1, min(most, len(x))), len(bias)])
     classes.cross_entropy(x, labels, bias, tables, logits, losses, best, samples, gradients)
-
-
-def rounded(x: Value) -> Value:
-    """Return x rounded to bfloat16."""
-    return add_operation("rounded", _rounded, (x,), (Result(0, "bfloat16"),))[0]
-
-
-def _rounded(x: np.ndarray, out: np.ndarray) -> None:
-    bfloat16_products.round_numbers(_flat(x), _flat(out))
-
-
-def rounded_product(x: Value, matrix: Value, transposed: bool) -> Value:
-    """Return the float32 product of x [..., k] and a matrix [k, n], or [n, k] if it is transposed; both bfloat16."""
-    width = int(matrix.shape[0 if transposed else 1])
-    return add_operation("rounded_product", _rounded_product, (x, matrix), (Result(0, last=width),), width, transposed)[
-        0
-    ]
-
-
-def _rounded_product(x: np.ndarray, matrix: np.ndarray, out: np.ndarray, width: int, transposed: bool) -> None:
-    second = matrix.T if transposed else matrix
-    bfloat16_products.add_product(_rows(x, x.shape[-1]), second, _rows(out, width), 0.0)
-
-
-def product_of_rows(x: Value, y: Value) -> Value:
-    """Return the float32 sum of x_i^T y_i over the rows of x [..., k] and y [..., n], [k, n]; both bfloat16."""
-    result = Result(0, axes=(-1, -1), last=int(y.shape[-1]))
-    return add_operation("product_of_rows", _product_of_rows, (x, y), (result,), int(y.shape[-1]))[0]
-
-
-def _product_of_rows(x: np.ndarray, y: np.ndarray, out: np.ndarray, width: int) -> None:
-    bfloat16_products.add_product(_rows(x, len(out)).T, _rows(y, width), out, 0.0)
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

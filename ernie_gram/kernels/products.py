@@ -13,11 +13,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ernie_gram.distributed.device import on_cpu
+from ernie_gram.distributed.processor import no_bfloat16
 from ernie_gram.kernels import bfloat16_products, blas
 from ernie_gram.kernels.custom_operations import empty
+from reader.errors import InputError
 
 # A product with a dimension up to this size is memory-bound: rounding or packing its factors takes longer.
 SMALL = 32
+
+
+def check_precision(precision: str) -> None:
+    """Raise InputError if this device is a CPU without products of the precision."""
+    if precision == "bfloat16" and on_cpu():
+        reason = no_bfloat16() or ("" if bfloat16_products.is_available() else "this Paddle has no oneDNN")
+        if reason:
+            raise InputError(f"no products in bfloat16 on this CPU: {reason}; use float32")
 
 
 class Packed(NamedTuple):

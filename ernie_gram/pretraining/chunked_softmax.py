@@ -21,7 +21,7 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.graph import cast, fuses, product_dtype, rounds, up_to_multiple
+from ernie_gram.graph import cast, fuses, product_dtype, up_to_multiple
 from ernie_gram.kernels import operations
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
@@ -83,7 +83,7 @@ class SoftmaxOptions:
         In float16 a probability below 3e-8 counts as 0 in gradients.
         """
         chunks = chunks_for(self.rows, logits.classes)
-        if fuses() and not rounds():
+        if fuses():
             return fused_cross_entropy(logits, labels, -(-self.rows // chunks), self.train, temperature)
         return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())
 

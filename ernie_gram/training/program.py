@@ -16,7 +16,7 @@ from ernie_gram.distributed.device import World, on_cpu
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
 from ernie_gram.graph import can_fuse, computing, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
-from ernie_gram.kernels.rounding import check_precision, round_factors
+from ernie_gram.kernels.products import check_precision
 from ernie_gram.paddle_private import prepared_run
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
@@ -83,8 +83,6 @@ class OpenProgram:
         """Return the finished program."""
         if on_cpu():
             skip_gradients_of_additions(self.main, fetches.values())
-        if on_cpu() and not self.portable and self.precision == "bfloat16":
-            round_factors(self.main, fetches.values())
         return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 
