@@ -18,7 +18,7 @@ from reader.build_options import OPTIONS, check_output, open_text, resources_fro
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
-from reader.errors import InputError, OneLineParser, OptionError
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.extraction import CountingJob, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
@@ -91,7 +91,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
             result = CountingJob(engine, settings).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise OptionError(
+            raise InputError(
                 f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
                 "--min_count, a higher --max_ngram_tokens, or a --vocab that can spell it"
             )

@@ -34,10 +34,6 @@ class SystemRefusedError(InputError):
     """
 
 
-class OptionError(InputError):
-    """An option of a long job does not suit its input. The work that does not depend on it stays for the next run."""
-
-
 class InUseError(InputError):
     """Another process is using what this one needs. The message says which; the same command may succeed later."""
 

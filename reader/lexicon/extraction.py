@@ -90,7 +90,7 @@ class CountingJob:
     def run(self) -> CountingResult:
         """Count, lower thresholds and repeat until the result is proven.
 
-        Raises InputError for invalid text, and SystemRefusedError if the disk or the system fails.
+        Raises InputError for invalid text, and if the disk or the system fails.
         """
         self.totals, digest = self.engine.split(self.settings.lowercase, self.settings.segmenter)
         if not self.totals[0]:

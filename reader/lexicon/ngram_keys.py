@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.errors import OptionError
+from reader.errors import InputError
 from reader.system.arrays import Int32s, Int64s, UInt64s, offsets_of
 from reader.system.compiled import numba
 from reader.system.hash_tables import KeyTable, find_slot
@@ -33,13 +33,13 @@ class KeyLayout(NamedTuple):
 def key_layout(num_prefixes: int, num_words: int) -> KeyLayout:
     """Return the layout for keys of `num_prefixes` (l-1)-grams and `num_words` words.
 
-    Raises OptionError if no bits are left for counts.
+    Raises InputError if no bits are left for counts.
     """
     word_bits = max(1, num_words.bit_length())
     count_bits = 64 - word_bits - max(1, num_prefixes.bit_length())
     if count_bits < 1:
         too_many = f"{num_prefixes:,} n-grams and {num_words:,} words are too many for 64-bit keys"
-        raise OptionError(f"--top: {too_many}; ask for fewer n-grams")
+        raise InputError(f"--top: {too_many}; ask for fewer n-grams")
     return KeyLayout(word_bits, count_bits)
 
 

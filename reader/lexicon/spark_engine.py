@@ -32,7 +32,6 @@ from reader.lexicon.counting_stages import (
     split_segment,
 )
 from reader.lexicon.ngram_keys import partition_by_hash
-from reader.lexicon.spark_session import spark_progress
 from reader.system.arrays import Int64s, UInt64s
 from reader.text.input_files import shard_files
 from reader.text.text_files import Segment, TextFiles, digest_of, run_with_error_location
@@ -81,15 +80,13 @@ class SparkEngine:
         )
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, num_groups))
         self._words = buckets.partitionBy(num_partitions, int).values()
-        with spark_progress(self._context, "splitting"):
-            summaries = records.filter(lambda record: isinstance(record, _GroupSummary)).collect()
+        summaries = records.filter(lambda record: isinstance(record, _GroupSummary)).collect()
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
         file_digests = (digest for summary in summaries for digest in summary.file_digests)
         return self._totals, digest_of(paths, self._text.text_field, file_digests)
 
     def words(self, min_count: int) -> list[WordCounts]:
-        with spark_progress(self._context, "words"):
-            return self._words.mapPartitions(lambda lists: [merge_words(lists, min_count)]).collect()
+        return self._words.mapPartitions(lambda lists: [merge_words(lists, min_count)]).collect()
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         num_partitions = max(self._cores, -(-int(self._totals[stage.order - 1]) // NGRAMS_PER_MERGE))
@@ -97,10 +94,7 @@ class SparkEngine:
         partitioned = self._segments.flatMap(partial(_partition_entries, broadcast, num_partitions))
         entries = partitioned.partitionBy(num_partitions, int).values()
         count_bits, min_count = stage.count_bits, thresholds[stage.order]
-        with spark_progress(self._context, f"{stage.order}-grams"):
-            merged = entries.mapPartitions(
-                lambda lists: [merge_entry_lists(list(lists), count_bits, min_count)]
-            ).collect()
+        merged = entries.mapPartitions(lambda lists: [merge_entry_lists(list(lists), count_bits, min_count)]).collect()
         broadcast.destroy()
         keys, counts = (np.concatenate(arrays) for arrays in zip(*merged, strict=True))
         order = np.argsort(keys)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CORPUS_INFO = "corpus.json"
@@ -73,7 +73,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _raise_unreadable(error: OSError) -> None:
-    raise SystemRefusedError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _is_text_name(name: str) -> bool:

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.system.untrusted_text import json_value
 
 CHUNK_BYTES = 1 << 22
@@ -162,16 +162,13 @@ def digest_of(paths: list[Path], text_field: str, file_digests: Iterable[bytes])
 
 @contextmanager
 def convert_read_errors(path: Path) -> Iterator[None]:
-    """Convert an error that occurs while a file is read into an InputError that names the file.
-
-    It is a SystemRefusedError if the content is not at fault, so that a job on network storage keeps its work.
-    """
+    """Convert an error that occurs while a file is read into an InputError that names the file."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: damaged or cut short: {error}") from error
     except OSError as error:
-        raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 class TextFiles:

@@ -14,7 +14,7 @@ from reader.build import build_parser, main
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import words_to_remember
-from reader.errors import InputError, InUseError, OptionError
+from reader.errors import InputError, InUseError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.lock_files import locked_name
 from reader.system.output_files import resumable_folder
@@ -48,7 +48,7 @@ def test_text_without_words_or_ngrams_is_refused(built: Path, tmp_path: Path) ->
     (tmp_path / "text.txt").write_text("a b\n")
     arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
     for options in (["3:1"], ["1:1"], ["2:1", "--max_ngram_tokens", "1"], ["2:1", "--min_count", "2"]):
-        with pytest.raises(OptionError, match=r"text\.txt: no n-gram is left"):
+        with pytest.raises(InputError, match=r"text\.txt: no n-gram is left"):
             run("lexicon", *arguments, "--top", *options)
     assert not (tmp_path / "l.tsv").exists()
     (tmp_path / "text.txt").write_text("\u3000\n\u200b\n")
