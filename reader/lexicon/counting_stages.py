@@ -97,7 +97,7 @@ class SegmentWords(NamedTuple):
 def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentWords:
     """Split a segment of text into words.
 
-    Raises InputError for an invalid record, and UnicodeDecodeError for text that is not UTF-8.
+    Raises InputError for invalid text (see Segment.text).
 
     Args:
         lowercase, segmenter: how text is split (see word_index.py and basic_tokenizer.py).

@@ -34,7 +34,7 @@ from reader.lexicon.counting_stages import (
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.system.arrays import Int64s, UInt64s
 from reader.text.input_files import shard_files
-from reader.text.text_files import Segment, TextFiles, digest_of, run_with_error_location
+from reader.text.text_files import Segment, TextFiles, digest_of
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -115,7 +115,7 @@ def _split_files(
     text = TextFiles(paths, text_field)
     totals = np.zeros(MAX_ORDER, np.int64)
     for segment in text.segments(segment_bytes):
-        words = run_with_error_location(split, segment)
+        words = split(segment)
         totals += words.totals
         yield words
     yield _GroupSummary(text.file_digests, totals)
