@@ -9,23 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reader.build_messages import (
-    print_corpus_summary,
-    print_lexicon_summary,
-    warn_of_unknown_tokens,
-)
+from reader.build_messages import print_corpus_summary, print_lexicon_summary
 from reader.build_options import OPTIONS, check_output, open_text, resources_from
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser
-from reader.lexicon.extraction import CountingJob, Settings, make_lexicon
+from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.system.hash_tables import unpack_strings
 from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path, resumable_folder
 from reader.system.progress import progress
@@ -33,7 +28,7 @@ from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import (
     kind_of,
     load_vocabulary,
@@ -88,7 +83,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
         check_output(args, folder=False)  # another process may have written it meanwhile
         with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
             engine = SparkEngine(context, text) if context else LocalEngine(text, resources, folder)
-            result = CountingJob(engine, settings).run()
+            result = count_best(engine, settings)
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
             raise InputError(
@@ -96,10 +91,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
                 "--min_count, a higher --max_ngram_tokens, or a --vocab that can spell it"
             )
         lexicon.save(args.output)
-    words = result.words
-    unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
-    print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
-    warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
+    print_lexicon_summary(args.output, lexicon)
 
 
 def build_corpus_command(args: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter
 from reader.demo_text import documents, write_text
-from reader.lexicon.extraction import CountingJob, CountingResult, Settings, make_lexicon
+from reader.lexicon.extraction import CountingResult, Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.text.input_files import find_files
@@ -65,7 +65,7 @@ def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:
         path = Path(name) / "text.txt"
         path.write_bytes(text)
         engine = LocalEngine(TextFiles([path]), RESOURCES, Path(name))
-        return CountingJob(engine, Settings(True, segmenter, TOP)).run()
+        return count_best(engine, Settings(True, segmenter, TOP))
 
 
 def measure_chinese(text: bytes, folder: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import spark_engine
-from reader.lexicon.extraction import CountingJob, CountingResult, Settings
+from reader.lexicon.extraction import CountingResult, Settings, count_best
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, one_line_failures, spark_context, spark_settings
@@ -67,7 +67,7 @@ def comparable(result: CountingResult) -> tuple[list[Scored], dict[int, int], st
 def count_locally(folder: Path, settings: Settings) -> CountingResult:
     work = folder.with_name("work")
     work.mkdir(exist_ok=True)
-    return CountingJob(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings).run()
+    return count_best(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path) -> None:
     settings = Settings(True, "char", TOP)
     engine = SparkEngine(context, TextFiles(find_files([str(text)])))
-    assert comparable(CountingJob(engine, settings).run()) == comparable(count_locally(text, settings))
+    assert comparable(count_best(engine, settings)) == comparable(count_locally(text, settings))
     assert engine._segments.count() > 8
 
 
@@ -92,7 +92,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10})
-    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings).run()
+    result = count_best(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings)
     assert comparable(result) == comparable(count_locally(folder, settings))
     assert "北京大学" in result.best.texts()
 
@@ -112,7 +112,7 @@ def test_errors_equal_the_local_engines(context: Any, tmp_path: Path, name: str,
     (folder / name).write_bytes(content)
     settings = Settings(True, "char", {2: 10})
     with pytest.raises(InputError, match=message) as by_spark, one_line_failures():
-        CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings).run()
+        count_best(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings)
     with pytest.raises(InputError) as locally:
         count_locally(folder, settings)
     assert str(by_spark.value) == str(locally.value)
