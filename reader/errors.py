@@ -40,12 +40,11 @@ class InUseError(InputError):
 
 @contextmanager
 def located(where: object) -> Iterator[None]:
-    """Put `where`, such as a file or an option, before the message of an InputError or InUseError of the body."""
+    """Put `where`, such as a file or an option, before the message of an InputError of the body."""
     try:
         yield
     except InputError as error:
-        kind = InUseError if isinstance(error, InUseError) else InputError
-        raise kind(f"{where}: {error}") from error
+        raise type(error)(f"{where}: {error}") from error
 
 
 def one_line_errors(main: Callable[[], None]) -> None:

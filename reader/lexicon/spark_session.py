@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from reader.errors import InputError
@@ -19,21 +18,12 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 LOOPBACK = "127.0.0.1"
-# As in setup.py. `pip install 'ernie-gram[spark]'` works only for a published package; this works from a checkout too.
-REQUIREMENT = "pyspark>=3.5,<5"
 
 
 def check_spark() -> None:
     """Raise InputError unless PySpark and Java are installed."""
-    # PySpark warns about the installed version of pandas, which is not used here.
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
-    try:
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        install = f"{shlex.quote(sys.executable)} -m pip install '{REQUIREMENT}'"
-        raise InputError(f"--engine spark: {error}; install it with {install}") from error
-    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        raise InputError("--engine spark: Java is not found; install Java 17, or set JAVA_HOME")
+    if not find_spec("pyspark") or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        raise InputError("--engine spark: needs Java 17 and PySpark; pip install 'pyspark>=3.5,<5', or set JAVA_HOME")
 
 
 @contextmanager
