@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reader.build_messages import print_corpus_summary, print_lexicon_summary
-from reader.build_options import OPTIONS, check_output, open_text, resources_from
+from reader.build_options import OPTIONS, check_output, open_text
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
@@ -25,7 +25,7 @@ from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path, resumable_folder
 from reader.system.progress import progress
 from reader.text.input_files import shard_files
-from reader.text.map_segments import Resources
+from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import Vocabulary
@@ -140,7 +140,7 @@ def check_command(args: argparse.Namespace) -> None:
 
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
     """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one."""
-    resources = resources_from(args)
+    resources = Resources(args.memory, min(args.processes, max_workers(args.memory)))
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
     plan = {
         "layout": WORK_LAYOUT,
@@ -168,7 +168,7 @@ def build_parser() -> OneLineParser:
 
     def add(name: str, run: Callable[[argparse.Namespace], None], *options: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
-        parser.set_defaults(run=run, error=parser.error)
+        parser.set_defaults(run=run)
         for option in options:
             parser.add_argument(option, **OPTIONS[option])
         return parser
@@ -190,7 +190,5 @@ def build_parser() -> OneLineParser:
 
 
 def main() -> None:
-    args, unknown = build_parser().parse_known_args()
-    if unknown:
-        args.error(f"unrecognized arguments: {' '.join(unknown)}")
+    args = build_parser().parse_args()
     args.run(args)
