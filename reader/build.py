@@ -82,7 +82,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
         with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
-            engine = SparkEngine(context, text) if context else LocalEngine(text, resources, folder)
+            engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
             result = count_best(engine, settings)
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):

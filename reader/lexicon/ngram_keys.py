@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.errors import InputError
-from reader.system.arrays import Int32s, Int64s, UInt64s, offsets_of
+from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
 from reader.system.hash_tables import KeyTable, find_slot
 
@@ -121,20 +121,6 @@ def merge_entries(entries: UInt64s, count_bits: int, min_count: int) -> tuple[UI
                 kept += 1
             total = 0
     return keys[:kept].copy(), counts[:kept].copy()
-
-
-def partition_by_hash(entries: UInt64s, count_bits: int, num_partitions: int) -> tuple[UInt64s, Int64s]:
-    """Group entries into partitions by a hash of their keys: all entries of a key are in the same partition.
-
-    The order of the entries within a partition is unchanged, so sorted entries stay sorted.
-
-    Returns:
-        The entries, partition after partition, and int64 [num_partitions + 1], where each partition begins.
-    """
-    hashed = (entries >> np.uint64(count_bits)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
-    partition = (hashed * np.uint64(num_partitions) >> np.uint64(32)).astype(np.int32)
-    order = np.argsort(partition, kind="stable")
-    return entries[order], offsets_of(np.bincount(partition, minlength=num_partitions))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -78,6 +78,8 @@ def spark_settings(master: str | None) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "true" if sys.stderr and sys.stderr.isatty() else "false",
         # No limit: the driver must receive all kept words and l-grams. --top bounds their number.
         "spark.driver.maxResultSize": "0",
+        # Two attempts at a task would write the same folder.
+        "spark.speculation": "false",
         # Executors without an installed package import it from this path, on the storage shared with the driver.
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }

@@ -70,19 +70,29 @@ def count_locally(folder: Path, settings: Settings) -> CountingResult:
     return count_best(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings)
 
 
+def spark(context: Any, folder: Path) -> SparkEngine:
+    work = folder.with_name("spark")
+    work.mkdir(exist_ok=True)
+    return SparkEngine(context, TextFiles(find_files([str(folder)])), work)
+
+
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MIN_SEGMENT_BYTES", "MAX_SEGMENT_BYTES"):
-        monkeypatch.setattr(spark_engine, name, 1 << 12)
+    monkeypatch.setattr(spark_engine, "SEGMENT_BYTES", 1 << 15)
 
 
 @needs_spark
 @pytest.mark.usefixtures("small_segments")
 def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path) -> None:
     settings = Settings(True, "char", TOP)
-    engine = SparkEngine(context, TextFiles(find_files([str(text)])))
+    engine = spark(context, text)
     assert comparable(count_best(engine, settings)) == comparable(count_locally(text, settings))
-    assert engine._segments.count() > 8
+    assert len(engine.segments) > 8
+    # Finished segments and entries are not written again.
+    before = {path: path.stat().st_mtime_ns for path in text.with_name("spark").rglob("*.npy")}
+    assert comparable(count_best(spark(context, text), settings)) == comparable(count_locally(text, settings))
+    assert before
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 @needs_spark
@@ -92,7 +102,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10})
-    result = count_best(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings)
+    result = count_best(spark(context, folder), settings)
     assert comparable(result) == comparable(count_locally(folder, settings))
     assert "北京大学" in result.best.texts()
 
@@ -112,7 +122,7 @@ def test_errors_equal_the_local_engines(context: Any, tmp_path: Path, name: str,
     (folder / name).write_bytes(content)
     settings = Settings(True, "char", {2: 10})
     with pytest.raises(InputError, match=message) as by_spark, one_line_failures():
-        count_best(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings)
+        count_best(spark(context, folder), settings)
     with pytest.raises(InputError) as locally:
         count_locally(folder, settings)
     assert str(by_spark.value) == str(locally.value)
@@ -126,8 +136,8 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 @needs_spark
 def test_command_makes_the_same_files(built: Path, text: Path, tmp_path: Path) -> None:
     local = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "local.tsv")).ok()
-    spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "spark.tsv"), *spark).ok()
+    by_spark = ["--engine", "spark", "--master", "local[2]"]
+    made = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "spark.tsv"), *by_spark).ok()
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     for suffix in ("", ".json"):
         assert (tmp_path / f"spark.tsv{suffix}").read_bytes() == (tmp_path / f"local.tsv{suffix}").read_bytes()
