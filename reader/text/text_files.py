@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 from reader.errors import InputError
 from reader.system.untrusted_text import json_value
 
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 20
 ASSUMED_COMPRESSION_RATIO = 3  # approximate size of a text divided by the size of its compressed file
 
 _digest = partial(blake2b, digest_size=32)
