@@ -18,7 +18,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes, softmax_options
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
-from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, step_flops, terms_of
+from ernie_gram.pretraining.terms.catalog import evaluated, fields_of, sparse_parameters, step_flops, terms_of
 from ernie_gram.pretraining.terms.term import Reference, Term
 from ernie_gram.pretraining.warm_start import StartValue, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
@@ -129,7 +129,7 @@ def _of_model(model: ModelRecord, made: dict[str, StartValue]) -> StartValues:
 
 def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the floating-point operations of the matrix products of a training step on a batch."""
-    return sum(step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse_attention())).values())
+    return step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse_attention()))
 
 
 class PretrainNetwork:
@@ -213,5 +213,6 @@ def output_biases(corpus: Corpus, explicit: bool) -> Arrays:
     """Return output biases by name: the log frequency of every class in the training corpus."""
     tokens = log_frequencies(corpus.token_counts).astype(np.float32)
     units = log_frequencies(corpus.unit_counts).astype(np.float32)
-    biases = {name: tokens for term in TERMS for name in term.token_biases}
-    return biases | {name: units if explicit else tokens for term in TERMS for name in term.unit_biases}
+    classes = units if explicit else tokens
+    heads = {"mask_lm": classes, "generator_mask_lm": classes, "fine_lm": tokens}
+    return {f"{name}_out_fc.b_0": biases for name, biases in heads.items()}

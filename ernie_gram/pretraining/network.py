@@ -18,6 +18,7 @@ from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, probabilities
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import evaluated, fields_of, reads_context, terms_of
+from ernie_gram.pretraining.terms.generator import Generator
 from ernie_gram.pretraining.terms.term import Encoded, Term
 from ernie_gram.pretraining.trunk import Trunk, declare_trunk
 from ernie_gram.training.job import Feeds, LossTerm
@@ -53,13 +54,12 @@ class PretrainModel(Trunk):
         return dict(self.parts.items()).get(term.name)
 
     def encode(self, feeds: Feeds, softmax: SoftmaxOptions) -> Encoded:
-        """Put the samples of the term that generates, if there is one, into the masked slots, and run the encoder.
+        """Put the samples of the generator, if there is one, into the masked slots, and run the encoder.
 
         This gives the context of the second term of equation 5.
         """
         input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
-        made = (term.generated(self.part(term), feeds, softmax) for term in self.terms)
-        generated = next((found for found in made if found is not None), None)
+        generated = self.parts[Generator.name](feeds, softmax) if self.objective.has_generator else None
         replacement = None if generated is None else self.replacement(slots, generated.sampled)
         queries = None
         if fields.QUERY_SLOTS.name in feeds:

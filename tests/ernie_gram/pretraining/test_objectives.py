@@ -17,7 +17,7 @@ from ernie_gram.pretraining.chunked_softmax import CrossEntropy
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, softmax_options
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
+from ernie_gram.pretraining.terms.generator import ReplacedTokens
 from ernie_gram.pretraining.terms.term import Encoded
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
