@@ -12,15 +12,14 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
-from ernie_gram.formats.model import ModelRecord
 from ernie_gram.kernels.rewriting import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes, softmax_options
+from ernie_gram.pretraining.network import PretrainModel, build_evaluation, softmax_options
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import evaluated, fields_of, sparse_parameters, step_flops, terms_of
 from ernie_gram.pretraining.terms.term import Reference, Term
-from ernie_gram.pretraining.warm_start import StartValue, warm_start_values
+from ernie_gram.pretraining.warm_start import warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
@@ -93,38 +92,20 @@ def row_counts(config: PretrainConfig, batch: Batch) -> list[int]:
 
 def start_values(run: Run) -> tuple[StartValues, ...]:
     """Return the start values of a checked run: output biases from frequencies, then those of a warm start."""
-    biases = partial(_biases, run)
-    warm = () if run.start is None else (_of_model(run.start.model, _warm_start(run.start.model, run)),)
-    return StartValues("corpus", biases), *warm
+    corpus, objective = run.train.corpus, run.config.objective
 
+    def biases() -> Arrays:
+        return output_biases(corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
 
-def describe_start(run: Run) -> list[str]:
-    """Return the lines that training prints about its warm start."""
-    if run.start is None:
-        return []
-    names = sorted(parameter_shapes(run.config, CorpusSizes.of(run.train.corpus)))
-    made = _warm_start(run.start.model, run)
-    return _of_model(run.start.model, made).describe(made.keys(), names, _biases(run).keys())
-
-
-def _biases(run: Run) -> Arrays:
-    """Return the start values of the output biases, none if they start from zero."""
-    objective = run.config.objective
-    return output_biases(run.train.corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
-
-
-def _warm_start(model: ModelRecord, run: Run) -> dict[str, StartValue]:
-    return warm_start_values(model, run.config, run.train.corpus, _biases(run))
-
-
-def _of_model(model: ModelRecord, made: dict[str, StartValue]) -> StartValues:
-    return StartValues(
-        str(model.source),
-        load=lambda: {name: value.make() for name, value in made.items()},
-        is_model=True,
-        computed={name: value.how for name, value in made.items() if value.how},
-        source_names=frozenset(model.parameters),
-    )
+    found = [StartValues("corpus", biases)]
+    if run.start:
+        model = run.start.model
+        found.append(
+            StartValues(
+                str(model.source), lambda: warm_start_values(model, run.config, corpus, biases()), is_model=True
+            )
+        )
+    return tuple(found)
 
 
 def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:

@@ -76,8 +76,7 @@ def predict(
     waiting = sent / cluster.bandwidth if cluster.bandwidth else None if sent else 0.0
     evaluation = 0.0
     if config.paths.held_out:
-        # Held-out batches have no query rows, see `feeders`.
-        forward = evaluation_flops(config, sizes, replace(shape, queries=0, fine=0.0).computed(cluster.cpu))
+        forward = evaluation_flops(config, sizes, computed)
         draws = trainer.eval_draws if config.objective.has_generator else 1
         sequences = largest_share(min(trainer.eval_sequences, held_out or trainer.eval_sequences), ranks)
         evaluation = draws * sequences * forward / shape.sequences / rate

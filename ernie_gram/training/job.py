@@ -60,15 +60,11 @@ class StartValues:
         load: returns the values by parameter name.
         is_model: whether the values are those of a model. Then the console names the parameters that it lacks, and its
             parameters that are not used (see `describe`).
-        computed: name -> how the value is computed, for values that are not parameters of the model as they are.
-        source_names: names of the model's parameters; None if they are the names of the values.
     """
 
     source: str
     load: Callable[[], Arrays]
     is_model: bool = False
-    computed: Mapping[str, str] = field(default_factory=dict)
-    source_names: frozenset[str] | None = None
 
     def describe(self, provided: Collection[str], names: list[str], earlier: Collection[str]) -> list[str]:
         """Return lines for the console that say where every parameter of a model's job comes from.
@@ -80,23 +76,15 @@ class StartValues:
         """
         if not self.is_model:
             return []
-        taken = [name for name in names if name in provided and name not in self.computed]
-        lines = [f"start values: {len(taken)} of {len(names)} parameters from {self.source}"]
-        for how in dict.fromkeys(self.computed.values()):
-            lines += _list(f"computed for {self.source}, {how}", [n for n in names if self.computed.get(n) == how])
-        drawn = [name for name in names if name not in provided and name not in earlier]
-        source_names = set(provided) if self.source_names is None else self.source_names
-        unused = sorted(name for name in source_names if name not in names or name not in provided)
+        taken = [name for name in names if name in provided]
+        others = {
+            f"not in {self.source}, drawn": [name for name in names if name not in provided and name not in earlier],
+            f"in {self.source}, not used": sorted(name for name in provided if name not in names),
+        }
         return [
-            *lines,
-            *_list(f"not in {self.source}, drawn", drawn),
-            *_list(f"in {self.source}, not used", unused),
+            f"start values: {len(taken)} of {len(names)} parameters from {self.source}",
+            *(f"{what}: {some_of(found)}" for what, found in others.items() if found),
         ]
-
-
-def _list(what: str, names: list[str]) -> list[str]:
-    """Return one line with the first of the names, or none without names."""
-    return [f"{what}: {some_of(names)}"] if names else []
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
@@ -67,8 +68,8 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
 
 
 def evaluation_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
-    """Return the operations of evaluating a batch, as `step_flops` does."""
-    return float(_flops(config, sizes, shape, evaluated(config.objective)))
+    """Return the operations of evaluating a batch, as `step_flops` does; held-out batches have no query rows."""
+    return float(_flops(config, sizes, replace(shape, queries=0), evaluated(config.objective)))
 
 
 def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
