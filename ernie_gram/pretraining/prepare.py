@@ -15,7 +15,6 @@ from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
-from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
@@ -23,9 +22,6 @@ from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
 from reader.errors import InputError, counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
-
-# With more epochs, a warning is printed.
-MAX_USUAL_EPOCHS = 1000
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,8 @@ class Run:
 
     def describe(self) -> str:
         """Return a summary of the run: three lines, more at a warm start."""
-        config, info, epochs = self.config, self.train.corpus.info, self.epochs
+        config, info = self.config, self.train.corpus.info
+        epochs = config.trainer.max_steps * config.data.batch_size / len(self.train)
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         warm = ""
         if self.start:
@@ -67,7 +64,7 @@ class Run:
             warm = (
                 f"\nstart    {model.source} ({model.format}): {len(model.parameters)} parameters, SHA-256 {digest[:12]}"
             )
-            warm += "".join(f"\nnote     {model.source}: {line}" for line in self.start.notes)
+            warm += "".join(f"\nnote     {model.source}: {line}" for line in model.notes)
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
             f"({info.num_tokens:,} tokens + {counted(info.num_ngrams, 'n-gram')}), "
@@ -77,25 +74,9 @@ class Run:
             f"output   {self.output}: {start}{warm}"
         )
 
-    @property
-    def epochs(self) -> float:
-        """How often the training reads the corpus."""
-        return self.config.trainer.max_steps * self.config.data.batch_size / len(self.train)
-
     def warnings(self) -> list[str]:
-        """Return one line for each setting that is valid but unlikely to be meant."""
-        lines, batch_size, sequences = [], self.config.data.batch_size, len(self.train)
-        corpus, max_steps = self.config.paths.corpus, self.config.trainer.max_steps
-        if batch_size > sequences:
-            lines.append(
-                f"data.batch_size: a batch of {batch_size:,} sequences repeats some, because {corpus} has only "
-                f"{sequences:,}"
-            )
-        if self.epochs > MAX_USUAL_EPOCHS:
-            lines.append(
-                f"trainer.max_steps: {max_steps:,} steps read the corpus {self.epochs:,.0f} times, "
-                f"which is more than {MAX_USUAL_EPOCHS:,} epochs"
-            )
+        """Return one line for each corpus that is valid but unlikely to be meant."""
+        lines, corpus = [], self.config.paths.corpus
         if self.config.objective.is_explicit and (warning := large_lexicon_warning(self.train.corpus)):
             lines.append(f"{corpus}: {warning}")
         if self.held_out and has_same_text(self.held_out.corpus.info, self.train.corpus.info):
@@ -103,13 +84,6 @@ class Run:
                 f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
                 "whether the model has learned more than this text by heart; build it from other text"
             )
-        if self.resume_from and self.held_out:
-            old = checkpoint.load_state(self.resume_from).config.get("trainer", {})
-            lines += [
-                f"{key}: {earlier} in the evaluations so far, {now} from now on, which do not compare"
-                for key, now in evaluation_settings(self.config).items()
-                if (earlier := old.get(key.removeprefix("trainer."), now)) != now
-            ]
         return lines
 
     def claim_output(self) -> IO[bytes]:

@@ -29,12 +29,10 @@ class Start:
     Attributes:
         model: its shape and its parameters.
         digest: of its parameters; part of the run's identity.
-        notes: what differs from the given model although the run can start from it, one line each, for the console.
     """
 
     model: ModelRecord
     digest: str
-    notes: tuple[str, ...]
 
 
 def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelRecord) -> tuple[PretrainConfig, Start]:
@@ -83,18 +81,7 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
         f"{config.data.max_seq_len} exceeds model.max_position_embeddings {settings.max_position_embeddings}; give "
         f"--data.max_seq_len {settings.max_position_embeddings}, or leave the other key out",
     )
-    notes = list(model.notes)
-    if settings.layer_norm_eps != theirs.layer_norm_eps:
-        notes.append(
-            f"model.layer_norm_eps is {settings.layer_norm_eps:g} instead of {theirs.layer_norm_eps:g}, so the first "
-            "outputs differ slightly from those of the given model"
-        )
-    if settings.use_relative_position and not has_table and settings.relative_position_start != "zero":
-        notes.append(
-            f"model.relative_position_start is {settings.relative_position_start}, so the first outputs differ from "
-            "those of the given model, which has no relative position bias"
-        )
-    return replace(config, model=settings), Start(model, digest_of(model.parameters), tuple(notes))
+    return replace(config, model=settings), Start(model, digest_of(model.parameters))
 
 
 def model_settings(model: ModelRecord) -> ModelConfig:
