@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 from ernie_gram.config import require, require_finite, require_positive
@@ -200,14 +199,6 @@ class PretrainConfig:
         trainer: length, logging, evaluation and checkpoints.
     """
 
-    # Keys of earlier versions, which are refused with their new names; no annotation, so it is no setting.
-    RENAMED = MappingProxyType(
-        {
-            "objective.coarse_weight": "objective.explicit_weight",
-            "objective.fine_weight": "objective.comprehensive_weight, or contiguous_weight under contiguous masking",
-        }
-    )
-
     seed: int = 1
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -219,7 +210,7 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 1 << 31, "seed", "must lie in [0, 2^31)")
-        # With paths.start, the positions are those of the given model: see start_model.py.
+        # With paths.start, the positions are those of the given model: see warm_start.py.
         require(
             self.paths.start is not None or self.data.max_seq_len <= self.model.max_position_embeddings,
             "data.max_seq_len",

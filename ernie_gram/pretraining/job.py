@@ -13,8 +13,9 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.kernels.rewriting import can_fuse_attention
+from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, build_evaluation, softmax_options
+from ernie_gram.pretraining.network import PretrainModel, build_evaluation
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import evaluated, fields_of, sparse_parameters, step_flops, terms_of
@@ -51,6 +52,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     check = background_check(run.corpora) if world.is_first else None
     sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
     held_out = run.held_out.corpus.info.fingerprint if run.held_out else None
+    network = PretrainNetwork(config, sizes, world.size)
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
@@ -67,7 +69,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         seed=config.seed,
         identity=run.identity,
         config=asdict(config),
-        network=PretrainNetwork(config, sizes, world.size),
+        network=network,
         batch_size=config.data.batch_size,
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
@@ -79,15 +81,10 @@ def pretraining_job(run: Run, world: World) -> Job:
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
-        row_counts=partial(row_counts, config),
+        row_counts=network.row_counts,
         check_data=check.result if check else None,
-        flops=partial(batch_flops, config, sizes),
+        flops=network.flops,
     )
-
-
-def row_counts(config: PretrainConfig, batch: Batch) -> list[int]:
-    """Return the number of rows of each term of the objective in a batch."""
-    return [term.num_rows(batch) for term in terms_of(config.objective)]
 
 
 def start_values(run: Run) -> tuple[StartValues, ...]:
@@ -98,8 +95,7 @@ def start_values(run: Run) -> tuple[StartValues, ...]:
         return output_biases(corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
 
     found = [StartValues("corpus", biases)]
-    if run.start:
-        model = run.start.model
+    if model := run.start:
         found.append(
             StartValues(
                 str(model.source), lambda: warm_start_values(model, run.config, corpus, biases()), is_model=True
@@ -108,17 +104,12 @@ def start_values(run: Run) -> tuple[StartValues, ...]:
     return tuple(found)
 
 
-def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
-    """Return the floating-point operations of the matrix products of a training step on a batch."""
-    return step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse_attention()))
-
-
 class PretrainNetwork:
     """The model and the terms of its objective (see training.job.Network)."""
 
     def __init__(self, config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> None:
         self.config, self.sizes = config, sizes
-        self._softmax = softmax_options(config, True, world_size)
+        self._softmax = SoftmaxOptions(True, config.assumed_rows(world_size))
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -128,6 +119,14 @@ class PretrainNetwork:
         model = PretrainModel(self.config, self.sizes)
         model.train()
         return model.losses(model.encode(feeds, self._softmax))
+
+    def row_counts(self, batch: Batch) -> list[int]:
+        """Return the number of rows of each term of the objective in a batch."""
+        return [term.num_rows(batch) for term in terms_of(self.config.objective)]
+
+    def flops(self, batch: Batch) -> float:
+        """Return the floating-point operations of the matrix products of a training step on a batch."""
+        return step_flops(self.config, self.sizes, BatchShape.of(batch).computed(can_fuse_attention()))
 
 
 class HeldOutEvaluator:

@@ -32,11 +32,6 @@ def parameter_shapes(config: PretrainConfig, sizes: CorpusSizes) -> Shapes:
     return shapes_of(declare_trunk(config, sizes), *own)
 
 
-def softmax_options(config: PretrainConfig, train: bool, world_size: int) -> SoftmaxOptions:
-    """Return the options for batches of this config that are divided among `world_size` processes."""
-    return SoftmaxOptions(train, config.assumed_rows(world_size))
-
-
 class PretrainModel(Trunk):
     """The trunk and the parts of the terms; `parts` has a layer for each term that has one, by its name."""
 
@@ -80,7 +75,7 @@ class PretrainModel(Trunk):
 
 def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> Program:
     """Build a program with the fetches of the terms that are evaluated (see `Term.fetches`)."""
-    terms, softmax = evaluated(config.objective), softmax_options(config, False, world_size)
+    terms, softmax = evaluated(config.objective), SoftmaxOptions(False, config.assumed_rows(world_size))
     with open_program(fields_of(terms), config.optimizer.precision) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
         fetches: dict[str, paddle.Tensor] = {}

@@ -12,9 +12,10 @@ from typing import IO
 
 from ernie_gram.config import require
 from ernie_gram.config.loading import explained_yaml, flatten
+from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
+from ernie_gram.pretraining.warm_start import check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
@@ -46,7 +47,7 @@ class Run:
     held_out: Feeder | None
     found: list[Path]
     resume_from: Path | None
-    start: Start | None = None
+    start: ModelRecord | None = None
 
     @property
     def corpora(self) -> list[Corpus]:
@@ -60,7 +61,7 @@ class Run:
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         warm = ""
         if self.start:
-            model, digest = self.start.model, self.start.digest
+            model, digest = self.start, self.identity["paths.start"]
             warm = (
                 f"\nstart    {model.source} ({model.format}): {len(model.parameters)} parameters, SHA-256 {digest[:12]}"
             )
@@ -122,14 +123,14 @@ def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, give
     config.check_processes(world_size)
     require(not config.model.use_pooler, "model.use_pooler", "must be false: no loss of pre-training trains the pooler")
     corpus = Corpus(Path(paths.corpus))
-    start = None
+    start = digest = None
     if paths.start is not None:
-        model = read_model(Path(paths.start))
-        check_vocabulary(model, corpus)
-        config, start = fit_to_start(config, given, model)
+        start = read_model(Path(paths.start))
+        check_vocabulary(start, corpus)
+        config, digest = fit_to_start(config, given, start), digest_of(start.parameters)
     _check_sizes(config, corpus)
     train, held_out = feeders(config, corpus)
-    identity = config.identity(corpus.info, start.digest if start else None)
+    identity = config.identity(corpus.info, digest)
     output = Path(paths.output)
     defaults = flatten(asdict(PretrainConfig()))
     found, resume_from = resume_checkpoint(output, identity, is_first, defaults)

@@ -1,32 +1,116 @@
-"""Warm start: the start values of a pre-training run, computed from a given model, in numpy.
+"""Warm start: the settings of a pre-training run and its start values, from a given model.
 
-The encoder and the token rows are those of the given model. What it lacks is chosen so that the run begins with the
-function that the given model computes: see `warm_start_values`.
+Nothing here imports Paddle, so that errors are reported before it loads. The encoder and the token rows are those of
+the given model. What it lacks is chosen so that the run begins with the function that the given model computes: see
+`warm_start_values`.
 
 Shape letters: E embedding size, H hidden, F tokens, N n-grams, O output size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numpy as np
 
+from ernie_gram.config import require
 from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.model.config import NUM_BUCKETS
+from ernie_gram.formats.parameters import head_size
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import log_frequencies
 from ernie_gram.run.checkpoint import Arrays
 from reader.corpus.memmap import Corpus
 
+# Settings that change the function that the given parameters compute, or the shapes of its parameters.
+FIXED = (
+    *("vocab_size", "hidden_size", "emb_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("hidden_act", "use_sentence_embedding", "sent_type_vocab_size"),
+)
 # N-grams whose rows are computed together: bounds the memory of the rows of all their tokens.
 NGRAMS_PER_BLOCK = 1 << 14
 GENERATOR = "generator_"
 # Prefixes of the parameters that depend on the objective and the classes; all others are taken as they are.
 OF_OBJECTIVE = ("mask_lm_", "fine_lm_", "ngram_embedding", GENERATOR)
+
+
+def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelRecord) -> PretrainConfig:
+    """Return the config with the model settings that were not given taken from `model`.
+
+    Args:
+        config: with defaults for the keys that were not given.
+        given: the dotted keys that the user has set.
+        model: the given model.
+
+    Raises InputError, with the key and both values, if a given setting does not fit the model.
+    """
+    source, theirs = model.source, model_settings(model)
+    changes = {
+        field.name: getattr(config.model, field.name) for field in fields(ModelConfig) if f"model.{field.name}" in given
+    }
+    for key in FIXED:
+        mine, value = changes.pop(key, None), getattr(theirs, key)
+        # null stands for that of the given model.
+        reason = f"{mine}, but {value} in {source}, from which the run starts; leave it out"
+        require(mine in (None, value), f"model.{key}", reason)
+    has_table = "rel_pos_embedding" in model.parameters
+    # Without a table no bias, so that the run begins with the function that the given model computes. With one, this is
+    # the start of a generator that is drawn.
+    theirs = replace(theirs, relative_position_start="distance" if has_table else "zero")
+    require(
+        changes.get("use_relative_position", True) or not theirs.use_relative_position,
+        "model.use_relative_position",
+        f"false, but true in {source}; leave it out",
+    )
+    positions = len(model.parameters["pos_embedding"])
+    given_positions = changes.get("max_position_embeddings", 0)
+    require(
+        given_positions <= positions,
+        "model.max_position_embeddings",
+        f"{given_positions} exceeds the {positions} positions of {source}; give {positions} or less",
+    )
+    queries = len(model.parameters.get("query_embedding", ()))
+    if queries and "max_ngram_tokens" in changes:
+        mine = changes["max_ngram_tokens"]
+        require(mine == queries, "model.max_ngram_tokens", f"{mine}, but {queries} in {source}; leave it out")
+    settings = replace(theirs, **changes)
+    require(
+        config.data.max_seq_len <= settings.max_position_embeddings,
+        "data.max_seq_len",
+        f"{config.data.max_seq_len} exceeds model.max_position_embeddings {settings.max_position_embeddings}; give "
+        f"--data.max_seq_len {settings.max_position_embeddings}, or leave the other key out",
+    )
+    return replace(config, model=settings)
+
+
+def model_settings(model: ModelRecord) -> ModelConfig:
+    """Return a model's settings as those of a run: sizes that the parameters show are explicit, and no pooler."""
+    parameters = model.parameters
+    return replace(
+        model.config,
+        vocab_size=len(parameters["word_embedding"]),
+        max_position_embeddings=len(parameters["pos_embedding"]),
+        # A model without a head says nothing about it: tied, because then the output table need not be learned.
+        out_emb_size=head_size(parameters) or 0,
+        max_ngram_tokens=len(parameters.get("query_embedding", ())) or model.config.max_ngram_tokens,
+        use_pooler=False,
+    )
+
+
+def check_vocabulary(model: ModelRecord, corpus: Corpus) -> None:
+    """Raise InputError unless the given model has the vocabulary of the corpus, token for token.
+
+    A corpus's lexicon has the corpus's vocabulary, so this refuses a lexicon of another vocabulary too.
+    """
+    require(
+        model.vocabulary.fingerprint == corpus.info.vocabulary,
+        "paths.start",
+        f"{model.source} has another vocabulary than {corpus.path} ({len(model.vocabulary):,} and "
+        f"{len(corpus.vocabulary):,} tokens); build the lexicon and the corpus with the vocabulary of the model",
+    )
 
 
 def warm_start_values(model: ModelRecord, config: PretrainConfig, corpus: Corpus, biases: Arrays) -> Arrays:

@@ -13,9 +13,9 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram.pretraining.chunked_softmax import CrossEntropy
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.network import PretrainModel
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.generator import ReplacedTokens
 from ernie_gram.pretraining.terms.term import Encoded
@@ -37,7 +37,7 @@ def forward(
     def build(feeds: dict) -> list:
         model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
         model.train()
-        encoded = model.encode(feeds, softmax_options(config, True, 1))
+        encoded = model.encode(feeds, SoftmaxOptions(True, 1))
         terms = model.losses(encoded)
         means = [term.total / term.count for term in terms]
         names.extend(term.name for term in terms)
@@ -175,7 +175,7 @@ def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[n
     with fresh_program() as (executor, main, startup):
         feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
         model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
-        encoded = model.encode(feeds, softmax_options(config, False, 1))
+        encoded = model.encode(feeds, SoftmaxOptions(False, 1))
         paddle.seed(1)
         executor.run(startup)
         found = []

@@ -43,8 +43,6 @@ from tests.support.runs import FINISHED, evaluations, pretrain, pretrain_with
         ("--objective.masking=contiguous --objective.contiguous_weight=1", "objective.explicit_weight"),
         ("--objective.comprehensive_weight=-1", "objective.comprehensive_weight"),
         ("--objective.contiguous_weight=1", "objective.contiguous_weight"),
-        ("--objective.coarse_weight=1", "objective.explicit_weight"),
-        ("--objective.fine_weight=1", "objective.comprehensive_weight"),
         ("--generator.num_attention_heads=2", "generator.num_attention_heads: None"),
         ("--model.vocab_size=10", "model.vocab_size: 10"),
         ("--paths.corpus=nowhere", "nowhere"),
