@@ -73,7 +73,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         batch_size=config.data.batch_size,
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
-        metrics_explained=EXPLANATION,
+        metrics_explained=EXPLANATION if run.held_out else "",
         evaluated={"held_out": held_out, **evaluation_settings(config)},
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),

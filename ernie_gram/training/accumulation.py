@@ -22,7 +22,6 @@ from ernie_gram.training.config import OptimizerConfig, skips_updates
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
-from ernie_gram.training.step_values import LastStep, read_step_values
 from ernie_gram.training.variables import set_to_zero, shared, zeros
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
@@ -86,10 +85,6 @@ class Updater:
             seed(index)
             self._accumulating.step(executor, {**batch, ROW_COUNTS.name: counts})
         self.program.step(executor, {})
-
-    def read(self) -> LastStep:
-        """Return the values of the last step, or of the first after which training must stop."""
-        return read_step_values(self.program.fetches)
 
 
 def build_accumulation(

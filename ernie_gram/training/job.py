@@ -106,7 +106,7 @@ class Job:
         evaluates_start: whether they are also called before the first step.
         selection: how the best evaluation is chosen, whose model is kept in the folder `best`, and when training ends
             early; None for neither.
-        metrics_explained: a line for the console before the first evaluation, or "".
+        metrics_explained: a line for the console at the start, or "".
         start_values: applied in this order after the parameters were drawn, unless the run resumes.
         learning_rate: step -> learning rate of the update that follows `step` updates.
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.

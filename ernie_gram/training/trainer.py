@@ -57,7 +57,6 @@ class Trainer:
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
         self.progress = Progress()
-        self._explained = False
         self._said_skipped = 0
         self._agree_on_checkpoint()
         self._check_agreement()
@@ -68,8 +67,9 @@ class Trainer:
             record_start(job.folder, self.step, paddle.__version__, str(world.place))
         self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
-        for message in (*kernels_used(job.optimizer.precision), *messages):
-            self.log.say(message)
+        for message in (*kernels_used(job.optimizer.precision), *messages, job.metrics_explained):
+            if message:
+                self.log.say(message)
         self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
         self._saved_step = self.step
         self._stop = StopAgreement(self.executor, world, self.step)
@@ -113,7 +113,7 @@ class Trainer:
             if state.loss_sums:
                 step_values.set_loss_sums(state.loss_sums)
             if self.updater.skips and state.guard:
-                set_guard_state(state.guard, source, self.world.place)
+                set_guard_state(state.guard)
             return []
         copy_from_first_rank(self.executor, names, self.world)
         messages: list[str] = []
@@ -151,8 +151,7 @@ class Trainer:
             while self.step < settings.max_steps and not self.has_ended_early:
                 is_first = meters is None
                 if meters is None:
-                    precision = self.job.optimizer.precision
-                    meters = Meters(settings, precision, self.job.flops, self.executor, self.world)
+                    meters = Meters(self.job, self.executor, self.world)
                     self.log.begin(self.step)
                 began, cpu_began = time.monotonic(), time.process_time()
                 beat(f"waits for the batch of step {self.step + 1}")
@@ -223,18 +222,18 @@ class Trainer:
 
         Raises InputError, on all ranks, if training must stop after this step or an earlier one.
         """
-        last = self.updater.read()
-        step, reason = self.log.start + last.steps, step_values.reason_to_stop(last.values, self.job.trainer)
+        values, steps = step_values.read_step_values(self.updater.program.fetches)
+        step, reason = self.log.start + steps, step_values.reason_to_stop(values, self.job.trainer)
         if reason:
             saved = self._last_checkpoint()
             raise InputError(
                 f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
                 "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"
             )
-        if last.values.get("skipped_in_a_row") and step > self._said_skipped:
-            self.log.say(step_values.skip_message(step, last.values))
+        if values.get("skipped_in_a_row") and step > self._said_skipped:
+            self.log.say(step_values.skip_message(step, values))
             self._said_skipped = step
-        return last.values
+        return values
 
     def _last_checkpoint(self) -> Path | None:
         """Return the newest valid checkpoint, the same on all ranks, when rank 0 has completed its write.
@@ -263,13 +262,10 @@ class Trainer:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Call the evaluators and log their metrics in one record. The console explains them before the first time.
+        """Call the evaluators and log their metrics in one record.
 
         If the job selects the best evaluation and this is the best so far, its model is written.
         """
-        if self.job.metrics_explained and not self._explained:
-            self.log.say(self.job.metrics_explained)
-            self._explained = True
         self._values()  # the evaluation may be the best one, whose model is written
         metrics: dict[str, float] = {}
         for evaluator in self.job.evaluators:

@@ -64,9 +64,6 @@ class Generator(Term):
         assert encoded.generated is not None
         return summed(encoded.generated)
 
-    def num_rows(self, batch: Batch) -> int:
-        return len(batch[fields.COARSE_LABELS.name])
-
     def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> TrunkParameters:
         main, model, shares = config.model, config.generator.model(config.model), config.generator.share_embeddings
         classes, width = sizes.classes(config), main.embedding_size if shares else None

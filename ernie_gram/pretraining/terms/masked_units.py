@@ -35,9 +35,6 @@ class MaskedUnits(Term):
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         return summed(self.cross_entropy(trunk, encoded))
 
-    def num_rows(self, batch: Batch) -> int:
-        return len(batch[self.labels.name])
-
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
         """Return `row_loss`, float32 [M], and `row_best`, int64 [M], the class with the largest probability."""
         result = self.cross_entropy(trunk, encoded)
@@ -113,9 +110,6 @@ class Comprehensive(Term):
         assert encoded.queries is not None
         logits = layer(paddle.gather(encoded.queries, encoded.feeds[fields.FINE_ROWS.name]))
         return summed(encoded.softmax.cross_entropy(logits, encoded.feeds[fields.FINE_LABELS.name]))
-
-    def num_rows(self, batch: Batch) -> int:
-        return len(batch[fields.FINE_LABELS.name])
 
     def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> HeadParameters:
         return head("fine_lm", config.model, sizes.tokens)

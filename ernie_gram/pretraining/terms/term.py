@@ -87,9 +87,9 @@ class Term(ABC):
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         """Return the sum of the losses and the number of rows, float32 scalars; `layer`: the result of `self.layer`."""
 
-    @abstractmethod
     def num_rows(self, batch: Batch) -> int:
-        """Return the number of rows that its loss counts in a batch."""
+        """Return the number of rows that its loss counts in a batch: one for each label, the last of its fields."""
+        return len(batch[self.fields[-1].name])
 
     def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> Any:
         """Return its own parameters: records of model/parameters.py, also in tuples or other records."""

@@ -57,9 +57,6 @@ class NgramOrToken(Term):
         losses = self.losses(layer, trunk, encoded)
         return losses.sum(), paddle.shape(losses)[0].astype("float32")
 
-    def num_rows(self, batch: Batch) -> int:
-        return len(batch[COARSE_LABELS.name])
-
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
         return {"kind_of_unit_loss": self.losses(layer, trunk, encoded)}
 

@@ -31,7 +31,6 @@ from ernie_gram.training import trainer as training
 from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.meters import Meters
 from ernie_gram.training.step_values import (
-    LastStep,
     add_loss_sums,
     add_step_values,
     not_finite,
@@ -207,14 +206,15 @@ def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(
         trainer: Any = object.__new__(training.Trainer)
         trainer.executor, trainer.world = None, World(rank, 2, None)
         trainer.job = SimpleNamespace(folder=tmp_path, trainer=TrainerConfig())
-        last = LastStep({"loss": np.nan, "grad_norm": np.nan}, 207)
-        trainer.updater = SimpleNamespace(read=lambda: last)
+        trainer.updater = SimpleNamespace(program=SimpleNamespace(fetches=("loss", "grad_norm")))
         trainer.log = SimpleNamespace(start=0)
         trainer.saver = SimpleNamespace(wait=(lambda: None) if rank else write)
         with pytest.raises(InputError) as error:
             trainer._values()
         messages[rank] = str(error.value)
 
+    last = {"loss": np.nan, "grad_norm": np.nan}, 207
+    monkeypatch.setattr(training.step_values, "read_step_values", lambda _: last)
     monkeypatch.setattr(collectives, "sum_array", sum_)
     ranks = [threading.Thread(target=stop, args=(rank,), daemon=True) for rank in (0, 1)]
     for rank in ranks:
@@ -262,8 +262,8 @@ def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
         found = []
         for loss, norm in ((0.5, 1.0), (0.25, 2.0), (0.125, np.inf), (0.5, 3.0), (np.nan, np.nan)):
             executor.run(main, feed={"loss": np.float32(loss), "grad_norm": np.float32(norm)}, fetch_list=[])
-            last = read_step_values(values)
-            found.append((*last.values.values(), last.steps))
+            last, steps = read_step_values(values)
+            found.append((*last.values(), steps))
     assert found == [(0.5, 1.0, 1), (0.25, 2.0, 2), *[(0.125, np.inf, 3)] * 3]
 
 
@@ -300,7 +300,7 @@ def trainer_at(seed: int, step: int, rank: int) -> Any:
 
     trainer: Any = object.__new__(training.Trainer)
     trainer.step, trainer.world, trainer.executor = step, World(rank, 2, None), None
-    rest = {"metrics_explained": "", "evaluators": (lambda *_: {},), "selection": None, "learning_rate": float}
+    rest = {"evaluators": (lambda *_: {},), "selection": None, "learning_rate": float}
     trainer.job = SimpleNamespace(seed=seed, resume_from=None, start_values=(), **rest)
     trainer.updater = SimpleNamespace(step=update, initialise=lambda _: None, parameters=[])
     trainer.log, trainer._values, trainer._stop = MagicMock(evaluated={step}), dict, MagicMock()
