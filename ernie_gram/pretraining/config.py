@@ -220,15 +220,12 @@ class PretrainConfig:
         require(
             self.decay_steps >= self.trainer.max_steps,
             "optimizer.decay_steps",
-            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing; "
-            f"give --optimizer.decay_steps {self.trainer.max_steps} or more, or null",
+            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}; give that or more, or null",
         )
         require(
             self.optimizer.warmup_steps < self.decay_steps,
             "optimizer.warmup_steps",
-            f"{self.optimizer.warmup_steps} leaves no step to decay over: the rate is back at 0 by step "
-            f"{self.decay_steps} (optimizer.decay_steps, or else trainer.max_steps); give fewer, such as "
-            f"--optimizer.warmup_steps {self.decay_steps // 10}",
+            f"{self.optimizer.warmup_steps} is not before step {self.decay_steps}, at which the rate is back at 0",
         )
 
     @property

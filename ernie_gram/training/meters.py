@@ -20,8 +20,6 @@ from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
 
 # Seconds in which the peak is measured before the first step.
 PEAK_SECONDS = 0.3
-# A larger share of waiting for batches is shown on the console.
-SHOWN_WAIT = 0.01
 
 
 def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
@@ -44,12 +42,6 @@ def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
         found[UTILISATION] = float(flops.sum()) / (longest * float(peaks.sum()))
     found[WAIT] = float((waiting / seconds).max())
     return found
-
-
-def on_console(meters: dict[str, float]) -> dict[str, float]:
-    """Return the meters that the console shows; the files have all of them."""
-    wait = (WAIT,) if meters.get(WAIT, 0.0) > SHOWN_WAIT else ()
-    return {name: meters[name] for name in (RATE, UTILISATION, *wait) if name in meters}
 
 
 class Meters:

@@ -24,12 +24,12 @@ from ernie_gram.distributed.device import World, kernels_used
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat
-from ernie_gram.run.run_log import LOSS_STEPS, RunLog, record_start
+from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record_start
 from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
-from ernie_gram.training.meters import Meters, on_console
+from ernie_gram.training.meters import Meters
 from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
@@ -170,7 +170,7 @@ class Trainer:
                     meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
-                    unshown = {"sent_bytes", LOSS_STEPS, *(measured.keys() - on_console(measured).keys())}
+                    unshown = {"sent_bytes", LOSS_STEPS, *(measured.keys() - {RATE, UTILISATION})}
                     rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
                     logged = step_values.logged_values(values) | step_values.take_mean_losses(values)
                     self.log.record("train", self.step, logged | rate | measured, unshown)
