@@ -53,8 +53,8 @@ def main() -> None:
         for line in run.warnings():
             print_warning(line)
     if checks_only:
-        if is_first:
-            check(run)
+        for corpus in run.corpora if is_first else ():
+            write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
         return
     lock = run.claim_output() if is_first else nullcontext()
     with lock, lost_peer_error(WORLD_SIZE):
@@ -72,12 +72,6 @@ def train(run: Run) -> None:
     with end_at_signals():
         trainer = Trainer(pretraining_job(run, world), world)
         trainer.train()
-
-
-def check(run: Run) -> None:
-    """Print what --check has found beyond the summary: digests of the corpora."""
-    for corpus in run.corpora:
-        write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
 
 
 # As `paddle.distributed.launch ernie_gram/pretrain.py` starts it.

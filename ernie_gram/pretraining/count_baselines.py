@@ -28,7 +28,6 @@ from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError, OneLineParser
 from reader.system.arrays import Float64s, Int64s
 from reader.system.progress import progress
-from reader.system.untrusted_text import read_yaml
 
 # Units whose pairs are counted together.
 BLOCK = 1 << 26
@@ -176,13 +175,12 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
     counts = NeighbourCounts(corpus)
     is_ngram = masked.units >= corpus.info.num_tokens
 
-    def perplexities(log_p: Float64s) -> Perplexities:
-        ngrams = float(np.exp(-log_p[is_ngram].mean())) if is_ngram.any() else float("nan")
-        return Perplexities(float(np.exp(-log_p.mean())), ngrams)
+    def perplexity(log_p: Float64s) -> float:
+        return float(np.exp(-log_p.mean())) if len(log_p) else float("nan")
 
     left, both = counts.neighbours(masked)
     found = {"unit frequencies": counts.frequency(masked), "left neighbour": left, "both neighbours": both}
-    return {name: perplexities(log_p) for name, log_p in found.items()}
+    return {name: Perplexities(perplexity(log_p), perplexity(log_p[is_ngram])) for name, log_p in found.items()}
 
 
 def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
@@ -196,8 +194,6 @@ def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
     """
     if not (run / CONFIG).is_file():
         raise InputError(f"{run}: not the folder of a pre-training run: there is no {CONFIG}")
-    if "task" in read_yaml(run / CONFIG):
-        raise InputError(f"{run}: a fine-tuning, not a pre-training run")
     options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
     config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options])
     corpus = Corpus(Path(config.paths.corpus))

@@ -51,8 +51,13 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
     changes = {
         field.name: getattr(config.model, field.name) for field in fields(ModelConfig) if f"model.{field.name}" in given
     }
-    for key in FIXED:
-        mine, value = changes.pop(key, None), getattr(theirs, key)
+    fixed = {key: getattr(theirs, key) for key in FIXED}
+    if theirs.use_relative_position:
+        fixed["use_relative_position"] = True
+    if "query_embedding" in model.parameters:
+        fixed["max_ngram_tokens"] = theirs.max_ngram_tokens
+    for key, value in fixed.items():
+        mine = changes.pop(key, None)
         # null stands for that of the given model.
         reason = f"{mine}, but {value} in {source}, from which the run starts; leave it out"
         require(mine in (None, value), f"model.{key}", reason)
@@ -60,11 +65,6 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
     # Without a table no bias, so that the run begins with the function that the given model computes. With one, this is
     # the start of a generator that is drawn.
     theirs = replace(theirs, relative_position_start="distance" if has_table else "zero")
-    require(
-        changes.get("use_relative_position", True) or not theirs.use_relative_position,
-        "model.use_relative_position",
-        f"false, but true in {source}; leave it out",
-    )
     positions = len(model.parameters["pos_embedding"])
     given_positions = changes.get("max_position_embeddings", 0)
     require(
@@ -72,10 +72,6 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: ModelReco
         "model.max_position_embeddings",
         f"{given_positions} exceeds the {positions} positions of {source}; give {positions} or less",
     )
-    queries = len(model.parameters.get("query_embedding", ()))
-    if queries and "max_ngram_tokens" in changes:
-        mine = changes["max_ngram_tokens"]
-        require(mine == queries, "model.max_ngram_tokens", f"{mine}, but {queries} in {source}; leave it out")
     settings = replace(theirs, **changes)
     require(
         config.data.max_seq_len <= settings.max_position_embeddings,

@@ -142,8 +142,8 @@ def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Pa
 def test_runs_without_these_masked_units_are_refused(
     finished: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in (tmp_path, finetuned):
-        assert_one_line_error(call(main, str(folder)), f"{folder}: ")
+    assert_one_line_error(call(main, str(tmp_path)), f"{tmp_path}: ")
+    assert_one_line_error(call(main, str(finetuned)), f"{finetuned / 'config.yaml'}: ")
     done = call(main, str(finished), "--paths.held_out", "null")
     assert_one_line_error(done, f"{finished / 'config.yaml'}: paths.held_out: ")
     monkeypatch.setattr(count_baselines, "CUT_VERSION", count_baselines.CUT_VERSION + 1)
