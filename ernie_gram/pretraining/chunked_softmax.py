@@ -138,14 +138,13 @@ def cross_entropy(
     logits = LazyLogits(logits.x, (logits.table,), logits.bias)
     fixed = logits.constant(dtype)
     (table,) = fixed.tables
-    x_chunks, label_chunks, real_chunks = _split_into_chunks(fixed.x, labels_M, chunks)
     blocks_CG = None if temperature is None else _blocks(logits.classes)
     losses: list[paddle.Tensor] = []
     bests: list[paddle.Tensor] = []
     samples: list[paddle.Tensor] = []
     x_gradients: list[paddle.Tensor] = []
     table_gradient = bias_gradient = None
-    for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
+    for x_mO, labels_m, real_m in _split_into_chunks(fixed.x, labels_M, chunks):
         logits_mC = all_logits(LazyLogits(x_mO, fixed.tables, fixed.bias))
         best_m = logits_mC.argmax(-1)
         best_minus_label_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
@@ -194,17 +193,17 @@ def all_logits(logits: LazyLogits) -> paddle.Tensor:
 
 def _split_into_chunks(
     x_MO: paddle.Tensor, labels_M: paddle.Tensor, chunks: int
-) -> tuple[list[paddle.Tensor], list[paddle.Tensor], list[paddle.Tensor]]:
-    """Return rows, labels, and a mask with 1 for real rows, in chunks of equal size; padding rows are zeros."""
+) -> list[tuple[paddle.Tensor, paddle.Tensor, paddle.Tensor]]:
+    """Return rows, labels, and a mask with 1 for real rows, of chunks of equal size; padding rows are zeros."""
     real_M = paddle.ones_like(labels_M)
     if chunks == 1:
-        return [x_MO], [labels_M], [real_M]
+        return [(x_MO, labels_M, real_M)]
     rows = paddle.shape(labels_M)[0]
     missing = up_to_multiple(rows, chunks)
     zeros = paddle.zeros([missing], "int64")
     x = paddle.concat([x_MO, paddle.zeros([missing, x_MO.shape[1]], x_MO.dtype)]).reshape([chunks, -1, x_MO.shape[1]])
     labels, real = (paddle.concat([each, zeros]).reshape([chunks, -1]) for each in (labels_M, real_M))
-    return [x[i] for i in range(chunks)], [labels[i] for i in range(chunks)], [real[i] for i in range(chunks)]
+    return [(x[i], labels[i], real[i]) for i in range(chunks)]
 
 
 def _blocks(classes: int) -> paddle.Tensor:

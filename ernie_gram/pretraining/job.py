@@ -36,12 +36,6 @@ from reader.system.progress import progress
 
 Predict = Callable[[Batch], dict[str, np.ndarray]]
 
-EXPLANATION = (
-    "eval: over masked units of the held-out text, loss is the mean of -log p, perplexity its exponential, "
-    "frequency_perplexity that of a guess by the units' frequencies in the training corpus (the baseline), and "
-    "ngram_perplexity that of the model over masked n-grams only; lower is better"
-)
-
 
 def pretraining_job(run: Run, world: World) -> Job:
     """Return the job of a checked run. On rank 0, a background thread starts to check the files of the corpora.
@@ -73,7 +67,6 @@ def pretraining_job(run: Run, world: World) -> Job:
         batch_size=config.data.batch_size,
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
-        metrics_explained=EXPLANATION if run.held_out else "",
         evaluated={"held_out": held_out, **evaluation_settings(config)},
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),

@@ -20,7 +20,7 @@ from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resu
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
-from reader.errors import InputError, counted, located
+from reader.errors import counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
 
@@ -156,7 +156,10 @@ def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | No
     if config.paths.held_out:
         with located("paths.held_out"):
             other = Corpus(Path(config.paths.held_out))
-        _check_held_out(other, corpus, objective.is_explicit)
+        # Under contiguous masking the model predicts tokens, and can be evaluated on the n-grams of any lexicon.
+        for what in ("vocabulary", "lexicon") if objective.is_explicit else ("vocabulary",):
+            reason = f"{other.path} was made with another {what} than {corpus.path}; build both with the same one"
+            require(getattr(other.info, what) == getattr(corpus.info, what), "paths.held_out", reason)
         # Query rows are for training only: they do not change the context, which is what evaluation reads.
         held_out = Feeder(other, data.max_seq_len, replace(masking, queries=False), data.pack_documents)
     return Feeder(corpus, data.max_seq_len, masking, data.pack_documents), held_out
@@ -189,14 +192,3 @@ def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:
         f"{longest}, or, for a given model with {model.max_ngram_tokens} query rows, make the lexicon with "
         f"--max_ngram_tokens {model.max_ngram_tokens}",
     )
-
-
-def _check_held_out(held_out: Corpus, corpus: Corpus, is_explicit: bool) -> None:
-    """Raise InputError if the held-out corpus was built with another vocabulary or lexicon."""
-    # Under contiguous masking the model predicts tokens, and can be evaluated on the n-grams of any lexicon.
-    for what in ("vocabulary", "lexicon") if is_explicit else ("vocabulary",):
-        if getattr(held_out.info, what) != getattr(corpus.info, what):
-            raise InputError(
-                f"paths.held_out: {held_out.path} was made with another {what} than {corpus.path}; build both with the "
-                "same one"
-            )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,4 +126,5 @@ def summed(result: CrossEntropy) -> tuple[paddle.Tensor, paddle.Tensor]:
 
 def head_products(head: HeadParameters, rows: int) -> int:
     """Return the operations of the transform and the logits of a prediction head for `rows` rows, forward."""
-    return 2 * rows * (prod(head.transform.linear.weight.shape) + head.transform.size * head.bias.shape[0])
+    hidden, size = head.transform.linear.weight.shape
+    return 2 * rows * size * (hidden + head.bias.shape[0])
