@@ -14,7 +14,7 @@ from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.kernels.rewriting import can_fuse_attention
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions
-from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, build_evaluation
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
@@ -66,7 +66,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         network=network,
         batch_size=config.data.batch_size,
         batches=batches,
-        evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
+        evaluator=HeldOutEvaluator(config, sizes, run.held_out, corpus) if run.held_out else None,
         evaluated={"held_out": held_out, **evaluation_settings(config)},
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
@@ -80,21 +80,15 @@ def pretraining_job(run: Run, world: World) -> Job:
     )
 
 
-def start_values(run: Run) -> tuple[StartValues, ...]:
-    """Return the start values of a checked run: output biases from frequencies, then those of a warm start."""
-    corpus, objective = run.train.corpus, run.config.objective
+def start_values(run: Run) -> StartValues:
+    """Return the start values of a checked run: output biases from frequencies, and those of a warm start."""
+    corpus, objective, model = run.train.corpus, run.config.objective, run.start
 
-    def biases() -> Arrays:
-        return output_biases(corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
+    def load() -> Arrays:
+        biases = output_biases(corpus, objective)
+        return biases if model is None else biases | warm_start_values(model, run.config, corpus, biases)
 
-    found = [StartValues("corpus", biases)]
-    if model := run.start:
-        found.append(
-            StartValues(
-                str(model.source), lambda: warm_start_values(model, run.config, corpus, biases()), is_model=True
-            )
-        )
-    return tuple(found)
+    return StartValues("corpus" if model is None else str(model.source), load, is_model=model is not None)
 
 
 class PretrainNetwork:
@@ -182,10 +176,18 @@ def metrics(terms: Sequence[Term], sums: Float64s) -> dict[str, float]:
     return values
 
 
-def output_biases(corpus: Corpus, explicit: bool) -> Arrays:
-    """Return output biases by name: the log frequency of every class in the training corpus."""
+def output_biases(corpus: Corpus, objective: ObjectiveConfig) -> Arrays:
+    """Return start values of output biases by name: the log frequency of every class in the training corpus.
+
+    There are none with objective.output_bias "zero".
+    """
+    if objective.output_bias == "zero":
+        return {}
     tokens = log_frequencies(corpus.token_counts).astype(np.float32)
-    units = log_frequencies(corpus.unit_counts).astype(np.float32)
-    classes = units if explicit else tokens
-    heads = {"mask_lm": classes, "generator_mask_lm": classes, "fine_lm": tokens}
+    classes = log_frequencies(corpus.unit_counts).astype(np.float32) if objective.is_explicit else tokens
+    heads = {"mask_lm": classes}
+    if objective.has_generator:
+        heads["generator_mask_lm"] = classes
+    if objective.has_queries:
+        heads["fine_lm"] = tokens
     return {f"{name}_out_fc.b_0": biases for name, biases in heads.items()}

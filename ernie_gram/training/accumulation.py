@@ -48,7 +48,6 @@ class Updater:
         if steps == 1:
             self.program = build_training(job.network, job.optimizer, world, *settings)
         else:
-            assert job.row_counts is not None, "a job with micro-batches must count the rows of its terms"
             built = build_accumulation(job.network, job.optimizer, world, *settings)
             self._accumulating, self.program = built
 
@@ -78,7 +77,6 @@ class Updater:
             seed()
             self.program.step(executor, batch)
             return
-        assert self._row_counts is not None
         own = np.array([self._row_counts(batch) for batch in micro_batches], np.float64).sum(0)
         counts = sum_array(executor, own, self._world).astype(np.float32)
         for index, batch in enumerate(micro_batches):

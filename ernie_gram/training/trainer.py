@@ -116,14 +116,12 @@ class Trainer:
                 set_guard_state(state.guard)
             return []
         copy_from_first_rank(self.executor, names, self.world)
-        messages: list[str] = []
-        earlier: set[str] = set()
-        for values in self.job.start_values:
-            arrays = values.load()
-            set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
-            messages += values.describe(arrays.keys(), names, earlier)
-            earlier |= arrays.keys()
-        return messages
+        values = self.job.start_values
+        if values is None:
+            return []
+        arrays = values.load()
+        set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
+        return values.describe(arrays.keys(), names)
 
     def train(self) -> None:
         """Train to the last step. Raises InputError if values are not finite (see step_values.reason_to_stop).
@@ -251,7 +249,7 @@ class Trainer:
         settings = self.job.trainer
         if self.step % settings.eval_every and self.step != settings.max_steps:
             return
-        if not self.job.evaluators or (self.step == 0 and not self.job.evaluates_start):
+        if self.job.evaluator is None or (self.step == 0 and not self.job.evaluates_start):
             return
         if self.job.selection:
             # The log may have the evaluation already, but a checkpoint written before it does not count it.
@@ -262,19 +260,16 @@ class Trainer:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Call the evaluators and log their metrics in one record.
+        """Call the evaluator, and log its metrics.
 
         If the job selects the best evaluation and this is the best so far, its model is written.
         """
         self._values()  # the evaluation may be the best one, whose model is written
-        metrics: dict[str, float] = {}
-        for evaluator in self.job.evaluators:
-            # The same random numbers in every evaluation: results differ only because the model does.
-            _seed(self.job.seed, self.world.rank)
-            beat(f"evaluates step {self.step}")
-            found = evaluator(self.executor, self.world)
-            assert not metrics.keys() & found.keys(), "two evaluators use the same name for a metric"
-            metrics |= found
+        # The same random numbers in every evaluation: results differ only because the model does.
+        _seed(self.job.seed, self.world.rank)
+        beat(f"evaluates step {self.step}")
+        assert self.job.evaluator is not None
+        metrics = self.job.evaluator(self.executor, self.world)
         # Evaluators end early when a signal has arrived; what they return is then wrong.
         self._end_if_asked(self._stop.signal_now(self.step))
         if self.job.selection:

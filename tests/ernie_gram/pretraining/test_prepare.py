@@ -158,7 +158,7 @@ def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
     ):
         assert message in checked.stdout, message
         assert message in done.stdout, message
-    assert "start values: 43 of 44 parameters from given\n" in done.stdout
+    assert "start values: 44 of 44 parameters from given\n" in done.stdout
     assert "in given, not used: pooled_fc.b_0, pooled_fc.w_0\n" in done.stdout
     # The stored settings are those of the model.
     model = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["model"]

@@ -300,8 +300,8 @@ def trainer_at(seed: int, step: int, rank: int) -> Any:
 
     trainer: Any = object.__new__(training.Trainer)
     trainer.step, trainer.world, trainer.executor = step, World(rank, 2, None), None
-    rest = {"evaluators": (lambda *_: {},), "selection": None, "learning_rate": float}
-    trainer.job = SimpleNamespace(seed=seed, resume_from=None, start_values=(), **rest)
+    rest = {"evaluator": lambda *_: {}, "selection": None, "learning_rate": float}
+    trainer.job = SimpleNamespace(seed=seed, resume_from=None, start_values=None, **rest)
     trainer.updater = SimpleNamespace(step=update, initialise=lambda _: None, parameters=[])
     trainer.log, trainer._values, trainer._stop = MagicMock(evaluated={step}), dict, MagicMock()
     trainer._end_if_asked = lambda _: None
