@@ -8,7 +8,6 @@ import zlib
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -223,26 +222,17 @@ class Trainer:
         values, steps = step_values.read_step_values(self.updater.program.fetches)
         step, reason = self.log.start + steps, step_values.reason_to_stop(values, self.job.trainer)
         if reason:
-            saved = self._last_checkpoint()
+            # If another rank ended before rank 0 has completed its checkpoint, the launcher would end rank 0.
+            self.saver.wait()
+            sum_array(self.executor, np.zeros(1), self.world)
             raise InputError(
-                f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
-                "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"
+                f"step {step}: {reason}; stopped. A lower optimizer.learning_rate or a longer warm-up, in another "
+                "paths.output, may help"
             )
         if values.get("skipped_in_a_row") and step > self._said_skipped:
             self.log.say(step_values.skip_message(step, values))
             self._said_skipped = step
         return values
-
-    def _last_checkpoint(self) -> Path | None:
-        """Return the newest valid checkpoint, the same on all ranks, when rank 0 has completed its write.
-
-        If another rank failed before that, the launcher would end rank 0.
-        """
-        self.saver.wait()
-        # Only rank 0 reads large files.
-        saved = checkpoint.newest_valid(self.job.folder) if self.world.is_first else None
-        step = int(self._of_first_rank(checkpoint.step_of(saved) if saved else 0))
-        return self.job.folder / f"step_{step}" if step else None
 
     def _evaluate_if_due(self) -> None:
         """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""
