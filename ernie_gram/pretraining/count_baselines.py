@@ -168,19 +168,15 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
     return {name: Perplexities(perplexity(log_p), perplexity(log_p[is_ngram])) for name, log_p in found}
 
 
-def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
+def data_of_run(run: Path) -> tuple[Corpus, Feeder, int]:
     """Return the training corpus of a run, the feeder of its held-out corpus, and trainer.eval_sequences.
 
-    Args:
-        run: the run's folder, which has its settings.
-        moved: where corpora are now, by the keys of `paths`.
-
-    Raises InputError if the folder is not that of a run with evaluation, or if a corpus is not the run's.
+    `run` is its folder, whose settings are used. Raises InputError if it is not the folder of a run with evaluation, or
+    if a corpus is not the run's.
     """
     if not (run / CONFIG).is_file():
         raise InputError(f"{run}: not the folder of a pre-training run: there is no {CONFIG}")
-    options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
-    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options])
+    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG)])
     corpus = Corpus(Path(config.paths.corpus))
     _, held_out = feeders(config, corpus)
     if held_out is None:
@@ -206,10 +202,5 @@ def main() -> None:
     )
     parser = OneLineParser(description=description)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a pre-training run; its settings are used")
-    for key in ("corpus", "held_out"):
-        parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")
-    arguments = vars(parser.parse_args())
-    run = arguments.pop("run")
-    corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
-    for name, found in count_baselines(corpus, held_out, sequences).items():
+    for name, found in count_baselines(*data_of_run(parser.parse_args().run)).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")

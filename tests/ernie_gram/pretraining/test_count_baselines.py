@@ -126,21 +126,23 @@ def test_the_command_takes_its_settings_from_the_run(finished: Path, bars: dict[
     assert f"perplexity {evaluations(finished)[0]['frequency_perplexity']:.0f}," in lines[0]
 
 
-def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Path, tmp_path: Path) -> None:
-    for name in ("corpus", "held_out"):
-        shutil.copytree(built / name, tmp_path / name)
-        expected = call(main, str(finished)).stdout
-        assert call(main, str(finished), f"--paths.{name}", str(tmp_path / name)).stdout == expected
-    for name, other in (("corpus", built / "held_out"), ("held_out", built / "corpus")):
-        assert_one_line_error(call(main, str(finished), f"--paths.{name}", str(other)), f"paths.{name}: {other} ")
+def test_moved_corpora_are_read_and_others_are_refused(built: Path, run_copy: Path, tmp_path: Path) -> None:
+    config, expected = (run_copy / "config.yaml").read_text(), call(main, str(run_copy)).stdout
+    for name, other in (("corpus", "held_out"), ("held_out", "corpus")):
+        moved = Path(shutil.copytree(built / name, tmp_path / name))
+        (run_copy / "config.yaml").write_text(config.replace(str(built / name), str(moved)))
+        assert call(main, str(run_copy)).stdout == expected
+        (run_copy / "config.yaml").write_text(config.replace(f" {name}: {built / name}", f" {name}: {built / other}"))
+        assert_one_line_error(call(main, str(run_copy)), f"paths.{name}: {built / other} ")
 
 
 def test_runs_without_these_masked_units_are_refused(
-    finished: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Path, finished: Path, finetuned: Path, run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_one_line_error(call(main, str(tmp_path)), f"{tmp_path}: ")
     assert_one_line_error(call(main, str(finetuned)), f"{finetuned / 'config.yaml'}: ")
-    done = call(main, str(finished), "--paths.held_out", "null")
-    assert_one_line_error(done, f"{finished / 'config.yaml'}: paths.held_out: ")
+    path = run_copy / "config.yaml"
+    path.write_text(path.read_text().replace(str(built / "held_out"), "null"))
+    assert_one_line_error(call(main, str(run_copy)), f"{path}: paths.held_out: ")
     monkeypatch.setattr(count_baselines, "CUT_VERSION", count_baselines.CUT_VERSION + 1)
     assert_one_line_error(call(main, str(finished)), f"{finished}: ")
