@@ -56,11 +56,6 @@ class LazyLogits:
         return LazyLogits(x, (table,), self.bias.detach())
 
 
-def chunks_for(rows: int, classes: int) -> int:
-    """Return the number of chunks with which the logits of a chunk take about CHUNK_BYTES."""
-    return max(1, -(-rows * classes * 4 // CHUNK_BYTES))
-
-
 @dataclass(frozen=True)
 class SoftmaxOptions:
     """How the softmaxes over the classes are computed.
@@ -82,7 +77,7 @@ class SoftmaxOptions:
 
         In float16 a probability below 3e-8 counts as 0 in gradients.
         """
-        chunks = chunks_for(self.rows, logits.classes)
+        chunks = max(1, -(-self.rows * logits.classes * 4 // CHUNK_BYTES))
         if fuses_classes():
             return fused_cross_entropy(logits, labels, -(-self.rows // chunks), self.train, temperature)
         return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())

@@ -9,7 +9,6 @@ change when a run resumes, because the machines may change. The rest of `trainer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -17,7 +16,6 @@ from ernie_gram.config import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import model_config
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
@@ -265,28 +263,20 @@ class PretrainConfig:
 def prediction_config(model: ModelRecord) -> PretrainConfig:
     """Return the configuration that the prediction heads of a model belong to.
 
+    Sections that say nothing about predictions have their defaults. Weights of earlier versions are read with their new
+    names, and settings that were removed since are left out.
+
     Raises InputError if the model has no heads, or if its settings are invalid.
     """
-    if model.pretraining is None:
-        raise InputError(f"{model.source}: the model has no prediction heads; choose another model")
-    return stored_config(model.pretraining, asdict(model.config), str(model.source))
-
-
-def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], source: str) -> PretrainConfig:
-    """Return the configuration of the prediction heads and the shape that a model's folder keeps.
-
-    Sections that say nothing about predictions have their defaults.
-
-    Weights of earlier versions are read with their new names, and settings that were removed since are left out. Raises
-    InputError, which names `source`.
-    """
-    objective, fine = pretraining.get("objective", {}), "comprehensive" if is_explicit(pretraining) else "contiguous"
+    kept, source = model.pretraining, str(model.source)
+    if kept is None:
+        raise InputError(f"{source}: the model has no prediction heads; choose another model")
+    objective, fine = kept.get("objective", {}), "comprehensive" if is_explicit(kept) else "contiguous"
     renamed = {"coarse_weight": "explicit_weight", "fine_weight": f"{fine}_weight"}
     weights = {"comprehensive_weight": 0.0} if "fine_weight" in objective else {}
     weights |= {renamed.get(key, key): value for key, value in objective.items() if key != "ngram_start"}
-    sections = {key: pretraining[key] for key in PREDICTION_SECTIONS if key in pretraining}
-    sections |= {"objective": weights, "model": asdict(model_config(model, source))}
-    return config_from_tree(PretrainConfig, sections, source)
+    sections = {key: kept[key] for key in PREDICTION_SECTIONS if key in kept}
+    return config_from_tree(PretrainConfig, sections | {"objective": weights, "model": asdict(model.config)}, source)
 
 
 def max_tokens(model: ModelRecord) -> int:

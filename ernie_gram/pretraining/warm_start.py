@@ -208,7 +208,7 @@ class _Heads:
         # Upstream's released weights have the transform of a low-rank head without its table and its bias.
         table, bias = found.get(f"{source}_out_embedding"), found.get(f"{source}_out_fc.b_0")
         if size and table is not None:
-            values[f"{name}_out_embedding"] = self._classes(table, ngrams, self._ngram_rows)
+            values[f"{name}_out_embedding"] = self._classes(table, ngrams, partial(ngram_means, corpus=self.corpus))
         if bias is not None:
             out = f"{name}_out_fc.b_0"
             values[out] = self._classes(bias, ngrams, partial(self._ngram_biases, out))
@@ -219,7 +219,7 @@ class _Heads:
         found = self.model.parameters.get(name)
         if found is not None and self._same_lexicon:
             return {name: found}
-        return {name: self._ngram_rows(token_rows)} if self.ngrams else {}
+        return {name: ngram_means(token_rows, self.corpus)} if self.ngrams else {}
 
     @property
     def _same_lexicon(self) -> bool:
@@ -235,10 +235,6 @@ class _Heads:
             return found
         return np.concatenate([tokens, new(found)])
 
-    def _ngram_rows(self, token_rows: np.ndarray) -> np.ndarray:
-        """Return rows of n-grams, float32 [N, size]."""
-        return ngram_means(token_rows, self.corpus.ngram_tokens, self.corpus.ngram_offsets)
-
     def _ngram_biases(self, name: str, found: np.ndarray) -> np.ndarray:
         """Return output biases of n-grams, float32 [N]: their log frequencies, shifted as the biases of their tokens.
 
@@ -252,7 +248,7 @@ class _Heads:
         by_units = pretraining is not None and is_explicit(pretraining)
         counts = corpus.unit_counts if by_units else corpus.token_counts
         logs, own = (0, 0) if biases is None else (log_frequencies(counts)[:num_tokens], biases[num_tokens:])
-        return own + self._ngram_rows((found[:num_tokens] - logs).astype(np.float32)[:, np.newaxis])[:, 0]
+        return own + ngram_means((found[:num_tokens] - logs).astype(np.float32)[:, np.newaxis], corpus)[:, 0]
 
 
 def _no_bias(heads: int) -> np.ndarray:
@@ -271,14 +267,9 @@ def _identity(name: str, size: int) -> Arrays:
     }
 
 
-def ngram_means(rows: np.ndarray, tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the mean of the rows of each n-gram's tokens, float32 [N, size].
-
-    Args:
-        rows: of the tokens, float32 [F, size].
-        tokens: token IDs of all n-grams, concatenated.
-        offsets: int [N + 1]; n-gram i has the tokens offsets[i]..offsets[i + 1] - 1, at least one.
-    """
+def ngram_means(rows: np.ndarray, corpus: Corpus) -> np.ndarray:
+    """Return the mean of the rows of each n-gram's tokens, float32 [N, size]; `rows` are those of all tokens."""
+    tokens, offsets = corpus.ngram_tokens, corpus.ngram_offsets
     means = np.empty((len(offsets) - 1, rows.shape[1]), np.float32)
     for first in range(0, len(means), NGRAMS_PER_BLOCK):
         block = offsets[first : first + NGRAMS_PER_BLOCK + 1]

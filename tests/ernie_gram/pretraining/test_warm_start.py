@@ -150,7 +150,7 @@ def test_the_row_of_an_ngram_is_the_mean_of_the_rows_of_its_tokens(
 ) -> None:
     monkeypatch.setattr(warm_start, "NGRAMS_PER_BLOCK", block)
     rows = np.random.default_rng(1).standard_normal((F, 5)).astype(np.float32)
-    means = ngram_means(rows, corpus.ngram_tokens, corpus.ngram_offsets)
+    means = ngram_means(rows, corpus)
     assert means.dtype == np.float32
     np.testing.assert_allclose(means, slow_means(rows, corpus), atol=1e-6)
 
