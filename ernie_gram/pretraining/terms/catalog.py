@@ -85,8 +85,9 @@ def _encoders(config: PretrainConfig, shape: BatchShape) -> int:
     """Return the operations of the encoders; evaluation, too, returns the rows that training wants."""
     queries, wanted = shape.query_rows, wanted_rows(config.objective, shape)
     main = _encoder(config.model, shape, shape.rows + queries, wanted + queries)
-    beside = [model for term in terms_of(config.objective) if (model := term.encoder(config))]
-    return main + sum(_encoder(model, shape, shape.rows, shape.predicted_rows) for model in beside)
+    if not config.objective.has_generator:
+        return main
+    return main + _encoder(config.generator.model(config.model), shape, shape.rows, shape.predicted_rows)
 
 
 def _encoder(model: ModelConfig, shape: BatchShape, rows: int, wanted: int) -> int:

@@ -14,7 +14,6 @@ from paddle.nn import functional as F
 
 from ernie_gram.model import parameters
 from ernie_gram.model.attention import padding_bias
-from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, activation
 from ernie_gram.model.layers import Embedding, Linear, optional
 from ernie_gram.model.parameters import LinearParameters, Normal, linear
@@ -93,12 +92,9 @@ class Generator(Term):
         ngrams, loss = sums
         return {"generator_ngram_perplexity": float(np.exp(loss / ngrams))} if ngrams else {}
 
-    def encoder(self, config: PretrainConfig) -> ModelConfig:
-        return config.generator.model(config.model)
-
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
-        is_projected, width = config.generator.share_embeddings, self.encoder(config).embedding_size
-        projection = 2 * shape.rows * config.model.embedding_size * width if is_projected else 0
+        main, small = config.model.embedding_size, config.generator.model(config.model).embedding_size
+        projection = 2 * shape.rows * main * small if config.generator.share_embeddings else 0
         return projection + head_products(self.parameters(config, sizes).head, shape.predicted_rows)
 
 

@@ -19,7 +19,6 @@ import numpy.typing as npt
 import paddle
 from paddle import nn
 
-from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import HeadParameters
 from ernie_gram.pretraining.chunked_softmax import CrossEntropy, SoftmaxOptions
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
@@ -109,10 +108,6 @@ class Term(ABC):
     def metrics(self, sums: list[float]) -> dict[str, float]:
         """Return the metrics by name, given the `sums` over all batches."""
         return {}
-
-    def encoder(self, config: PretrainConfig) -> ModelConfig | None:
-        """Return the shape of an encoder of its own, which reads the context."""
-        return None
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
         """Return the operations of its matrix products in a forward pass, without those of encoders."""

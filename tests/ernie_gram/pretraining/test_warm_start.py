@@ -254,6 +254,7 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     np.testing.assert_allclose(arrays[table], slow_means(given["word_embedding"], corpus), atol=1e-5)
     for name in set(given) - {table, f"generator_{table}"}:
         assert np.array_equal(arrays[name][:F], given[name][:F]), name
+        assert len(given[name]) != F + N or not np.array_equal(arrays[name][F:], given[name][F:]), name
     # A generator that was trained without relative positions keeps its function.
     assert "generator_rel_pos_embedding" not in given
     with_bias = dataclasses.replace(config.model, use_relative_position=True, relative_position_start="zero")
