@@ -184,10 +184,8 @@ def all_keys(config_type: type, prefix: str = "") -> tuple[str, ...]:
 
 
 def _check_key(config_type: type, key: str, where: str) -> None:
-    """Raise InputError for an unknown key; suggest its new name, the same last part, or else the most similar key."""
+    """Raise InputError for an unknown key; suggest the same last part, or else the most similar key."""
     keys = all_keys(config_type)
-    if key in (renamed := getattr(config_type, "RENAMED", {})):
-        raise InputError(f"{where}: {key} is now called {renamed[key]}")
     if key not in keys:
         same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
         hint = f"; did you mean {same_name[0]}?" if same_name else similar(key, keys)

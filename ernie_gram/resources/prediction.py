@@ -48,7 +48,7 @@ class Prediction(NamedTuple):
     steps: int
     memory: Bytes
     fitting: int | None
-    flops: dict[str, float]
+    flops: float
     exchanged: float
     rows: float
     compute: float
@@ -67,20 +67,19 @@ def predict(
     steps, whole = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch), config.data.batch_size
     memory = step_memory(config, sizes, shape, cluster.cpu, steps)
     computed = shape.computed(cluster.cpu)
-    flops = step_flops(config, sizes, computed) | {"recompute": recomputed_flops(config, computed)}
+    flops = step_flops(config, sizes, computed) + recomputed_flops(config, computed)
     # Micro-batches differ by at most one sequence.
-    flops = {part: largest_share(whole, ranks) / shape.sequences * number for part, number in flops.items() if number}
-    compute, (exchanged, rows) = sum(flops.values()) / rate, step_exchange(config, sizes, shape, ranks)
+    flops *= largest_share(whole, ranks) / shape.sequences
+    compute, (exchanged, rows) = flops / rate, step_exchange(config, sizes, shape, ranks)
     # In a ring, a process sends 2 (ranks - 1) / ranks times the bytes of the tensors.
     sent = 2 * (ranks - 1) / ranks * exchanged
     waiting = sent / cluster.bandwidth if cluster.bandwidth else None if sent else 0.0
     evaluation = 0.0
     if config.paths.held_out:
-        # Held-out batches have no query rows, see `feeders`.
-        forward = evaluation_flops(config, sizes, replace(shape, queries=0, fine=0.0).computed(cluster.cpu))
+        forward = evaluation_flops(config, sizes, computed)
         draws = trainer.eval_draws if config.objective.has_generator else 1
         sequences = largest_share(min(trainer.eval_sequences, held_out or trainer.eval_sequences), ranks)
-        evaluation = draws * sequences * sum(forward.values()) / shape.sequences / rate
+        evaluation = draws * sequences * forward / shape.sequences / rate
     evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
     seconds = (compute + (waiting or 0.0)) * trainer.max_steps + evaluation * evaluations
     checkpoint = memory["parameters"] + memory["Adam's moments"]
@@ -146,7 +145,7 @@ def warnings(
 
 def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:
     """Return the lines that the command prints; all of them are predictions."""
-    shape, batch_size, flops = prediction.shape, config.data.batch_size, sum(prediction.flops.values())
+    shape, batch_size = prediction.shape, config.data.batch_size
     micro = f" in {prediction.steps} micro-batches of at most {shape.sequences}" if prediction.steps > 1 else ""
     queries = f", {shape.fine:.1f} query rows" if shape.queries else ""
     padding = f"; {shape.padding:.0%} padding" if shape.padding else ""
@@ -155,7 +154,6 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     if cluster.memory is not None and prediction.fitting is not None:
         number = counted(prediction.fitting, "sequence")
         fitting = f"\n         {size_text(cluster.memory)} hold {number} at a time at most"
-    shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
     if prediction.waiting is None:
         waiting, at_least = ", and the exchange: give --bandwidth", "at least "
     elif cluster.bandwidth and cluster.ranks > 1:
@@ -169,7 +167,7 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"memory   {size_text(sum(prediction.memory.values()))} per process: {parts}\n"
         f"         process 0 needs {size_text(prediction.checkpoint)} of main memory more while it writes a checkpoint"
         f"{fitting}\n"
-        f"compute  {_operations(flops)} per process and step: {shares}\n"
+        f"compute  {_operations(prediction.flops)} per process and step\n"
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s{waiting}\n"
         f"exchange {size_text(prediction.exchanged)} per step{rows}\n"
         f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}\n"

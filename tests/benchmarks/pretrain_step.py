@@ -92,7 +92,7 @@ def predictions(config: PretrainConfig, name: str) -> tuple[float, float]:
     from ernie_gram.resources.memory import step_memory
 
     sizes, shape = sizes_of(name), assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT)
-    flops = sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
+    flops = step_flops(config, sizes, shape) + recomputed_flops(config, shape)
     return flops, sum(step_memory(config, sizes, shape, cpu=True).values())
 
 

@@ -109,7 +109,7 @@ def test_the_speed_of_a_step_of_the_base_model_is_printed(precision: str) -> Non
             assert sequences > 1
             sequences //= 2
     peak = matmul_peak(executor, precision, 0.1 if QUICK else 2.0)
-    seconds, flops = statistics.median(steps[3:]), sum(step_flops(config, sizes, shape).values())
+    seconds, flops = statistics.median(steps[3:]), step_flops(config, sizes, shape)
     print(
         f"{precision}, {sequences} sequences: host {1e3 * statistics.median(hosts[3:]):.0f} ms, until the GPU has "
         f"finished {1e3 * seconds:.0f} ms, {sequences * config.data.max_seq_len / seconds:,.0f} tokens/s, "

@@ -33,7 +33,7 @@ def total(prediction: Prediction) -> float:
 
 def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
-    flops = sum(step_flops(CONFIG, SIZES, SHAPE).values())
+    flops = step_flops(CONFIG, SIZES, SHAPE)
     assert prediction.compute == pytest.approx(flops / 5e8)
     # Each of four processes sends 2 x 3 / 4 times the bytes in a ring.
     assert prediction.waiting == pytest.approx(1.5 * prediction.exchanged / 1e6)
