@@ -100,7 +100,7 @@ MadeT = TypeVar("MadeT")
 
 
 # What code raises that takes values out of JSON of another form.
-FORM_ERRORS = (AttributeError, IndexError, OverflowError, TypeError, ValueError)
+FORM_ERRORS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 
 
 def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow:
@@ -122,11 +122,21 @@ def rows_of(
     for place, item in items:
         try:
             found = item if isinstance(item, BadRow) else made(place, values, item)
-        except KeyError as error:
-            found = BadRow(f"no {error}", place)
         except FORM_ERRORS as error:
-            found = BadRow(f"not in the form of this layout: {error}", place)
+            found = BadRow(_other_form(error), place)
         yield found if isinstance(found, BadRow) else Row(place, found)
+
+
+def nested(path: Path, items: Iterable[ItemT]) -> Iterator[ItemT]:
+    """Yield items that are taken out of the JSON of a whole file; raises InputError if its form is another one."""
+    try:
+        yield from items
+    except FORM_ERRORS as error:
+        raise InputError(f"{path}: {_other_form(error)}") from error
+
+
+def _other_form(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else f"not in the form of this layout: {error}"
 
 
 class Layout(Protocol):

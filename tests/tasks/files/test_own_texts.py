@@ -115,7 +115,7 @@ def test_a_column_or_key_id_or_that_of_the_task_has_the_ids(key: str, tmp_path: 
         # Rows of the official files that baselines leave out; here each has an answer.
         (TASKS["qqp"], "question1\tquestion2\na b\tc d\nshort\n", ":3: too few fields"),
         (TASKS["msra_ner"], "text_a\n上海\n北京\n", ": no line has '\\x02' between tokens"),
-        (TASKS["squad1"], '{"context": "it", "question": "what"}\n', ": no list 'data'"),
+        (TASKS["squad1"], '{"context": "it", "question": "what"}\n', ": no 'data'"),
     ],
 )
 def test_what_does_not_fit_is_told_with_the_columns(task: Task, content: str, message: str, tmp_path: Path) -> None:
