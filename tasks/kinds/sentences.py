@@ -138,7 +138,7 @@ class Classification(SentenceKind):
     layouts = (*ANY_KIND, "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
-    head = "tasks.kinds.networks.ClassificationHead"
+    head = "tasks.kinds.networks.SentenceHead"
     training_fields = (*ENCODER_FIELDS, LABELS)
 
     @staticmethod

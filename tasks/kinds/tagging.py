@@ -154,7 +154,7 @@ class Tagging(Kind[TaggingExample, Features]):
     metrics = ("conlleval", "cluener")
     submission = "tag_columns"
     splits_texts = True
-    head = "tasks.kinds.networks.TaggingHead"
+    head = "tasks.kinds.networks.SlotHead"
     output = "cls_seq_label_out"
     paddlenlp_class = "ErnieGramForTokenClassification"
     input_fields = (*ENCODER_FIELDS, SLOTS)
