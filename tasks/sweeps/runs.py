@@ -29,7 +29,7 @@ from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import file_digests
-from tasks.training.prepare import MADE_FROM, check_settings, model_identity, prepare
+from tasks.training.prepare import MADE_FROM, model_identity, prepare
 
 Grid = Mapping[str, Sequence[Any]]
 # A line of results.jsonl: `run`, `kind`, `task`, `varied`, the seeds, `result` (numbers by name), and `settings`, which
@@ -256,12 +256,13 @@ def check_finetunings(
 ) -> None:
     """Raise InputError if an unfinished run cannot be trained, or if the record of a finished one is of another run.
 
-    The models, and the files of each task, are read once; the settings are checked with them. Of runs whose model is
-    among the `untrained` ones, only the files of the task are checked.
+    The models, and the files of each task, are read once; the first run of each model and task is checked with them,
+    and the settings of the others by themselves. Of runs whose model is among the `untrained` ones, only the files of
+    the task are checked.
     """
     of_model = cache(lambda model: model_identity(read_model(Path(model))))
     of_data = cache(lambda name, data, on_bad_row: file_digests(with_labels(find_task(name), data, on_bad_row), data))
-    unfinished: dict[tuple[str, str], list[PlannedRun]] = {}
+    unfinished: dict[tuple[str, str], FinetuneConfig] = {}
     for run in runs:
         config, paths = run.config, run.config.paths
         is_there = paths.model not in untrained
@@ -273,10 +274,7 @@ def check_finetunings(
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
             run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())
         elif is_there:
-            unfinished.setdefault((config.task, paths.model), []).append(run)
-    for (task, _), (first, *others) in unfinished.items():
-        with located(find_task(task).name):
-            checked = prepare(first.config, processes)
-            require(bool(checked.dev), "--data", NO_DEV_SPLIT)
-            for run in others:
-                check_settings(checked, run.config, processes)
+            unfinished.setdefault((config.task, paths.model), config)
+    for config in unfinished.values():
+        with located(find_task(config.task).name):
+            require(bool(prepare(config, processes).dev), "--data", NO_DEV_SPLIT)

@@ -28,16 +28,13 @@ from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.official import VARIABLE, data_folder
-from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import Task
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
     FINAL,
     TaskData,
-    check_batches,
     epoch_steps,
     read_data,
-    selection_metric,
     shared,
 )
 from tasks.training.finetuned import TaskDescription, write_description
@@ -179,11 +176,18 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     made_from = {**model_identity(model), **data.digests}
     identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
     seconds = time.monotonic() - began
-    found, resume_from = _resume_from(config, data.task, identity, is_first)
+    output = output_folder(config, data.task)
+    found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
+    require(
+        resume_from is not None or not (output / RESULT).exists(),
+        "paths.output",
+        f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT} to train "
+        "again",
+    )
     return Finetuning(
         **vars(data),
         config=config,
-        output=output_folder(config, data.task),
+        output=output,
         model=model,
         made_from=made_from,
         identity=identity,
@@ -202,37 +206,6 @@ def check_model(config: FinetuneConfig, model: ModelRecord) -> None:
         f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}; give --input.max_seq_len "
         f"{positions}",
     )
-
-
-def check_settings(run: Finetuning, config: FinetuneConfig, world_size: int) -> None:
-    """Raise InputError unless the model and the data of a checked run can be used with other settings and folders.
-
-    The data are not encoded again: the number of samples is that of the checked run.
-    """
-    check_model(config, run.model)
-    kind_of(run.task, config.kind_settings)
-    check_batches(config, len(run.train.features), world_size)
-    if config.evaluation != run.config.evaluation:
-        selection_metric(config, run.kind, run.dev, run.final)
-    _resume_from(config, run.task, {**run.identity, **config.identity()}, is_first=True)
-
-
-def _resume_from(
-    config: FinetuneConfig, task: Task, identity: Identity, is_first: bool
-) -> tuple[list[Path], Path | None]:
-    """Return the checkpoints in the folder, and the one to resume from.
-
-    Raises InputError if the folder is that of a finished or another run.
-    """
-    output = output_folder(config, task)
-    found, checkpoint = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
-    require(
-        checkpoint is not None or not (output / RESULT).exists(),
-        "paths.output",
-        f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT} to train "
-        "again",
-    )
-    return found, checkpoint
 
 
 def output_folder(config: FinetuneConfig, task: Task) -> Path:
