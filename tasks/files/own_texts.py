@@ -33,9 +33,9 @@ class OwnObjects(JsonLines):
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values under the keys."""
-        for role in wanted.roles.values():
-            if record.get(role.name) is not None and role.name not in self.columns and not role.is_gold:
-                raise BadRow(f"the rows of this task have no {role.name}; remove it")
+        for name in wanted:
+            if record.get(name) is not None and name not in self.columns:
+                raise BadRow(f"the rows of this task have no {name}; remove it")
         if "text" not in self.columns:
             return super().values(record, wanted)
         if ("tokens" in record) == ("text" in record):
@@ -133,10 +133,9 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
     if form == "json":
         names = ("id", *values, *["text"] * kind.splits_texts)
         return OwnObjects({name: name for name in names}, clean)
-    wanted = kind.wanted(labelled=False)
     names = tuple("text" if kind.splits_texts and name == "tokens" else name for name in values)
     for name in names:
-        if wanted.role(name).is_list:
+        if kind.wanted(labelled=False)[name].is_list:
             raise InputError(f"--layout: {name} do not fit into lines; give --layout json")
     return Tsv({name: name for name in names}, header="no", names=names, clean=clean)
 

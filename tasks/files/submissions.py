@@ -217,7 +217,7 @@ class JsonObject:
 
 
 # Whatever an answer is in a file, it is read as it is.
-ANSWERS = Wanted(labelled=True, roles={"answer": Role("answer", is_gold=True)})
+ANSWERS = {name: Role(name, is_gold=True) for name in ("id", "answer", "tags")}
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),

@@ -134,7 +134,8 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @classmethod
     def wanted(cls, labelled: bool) -> Wanted:
         """Return what a layout is to read from a file with or without gold values."""
-        return Wanted(labelled, {role.name: role for role in cls.roles})
+        texts = (Role("text"),) if cls.splits_texts else ()
+        return {role.name: role for role in (*cls.roles, *texts) if labelled or not role.is_gold}
 
     @staticmethod
     @abstractmethod

@@ -41,7 +41,8 @@ class Squad:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of each file; raises InputError for a file of another form."""
         for path in files:
-            yield from rows_of(nested(path, _questions(path)), lambda found: _question_values(*found, wanted.labelled))
+            questions = nested(path, _questions(path))
+            yield from rows_of(questions, lambda each: _question_values(*each, "answers" in wanted))
 
 
 def _questions(path: Path) -> Iterator[tuple[Place, tuple[dict[str, Any], dict[str, Any]]]]:
@@ -78,12 +79,12 @@ class DuReaderDocuments(ObjectLines):
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
         values = {"id": str(record["question_id"]), "question": record["question"]}
-        if wanted.labelled and not (record.get("answer_spans") and record.get("answer_docs")):
+        if "answers" in wanted and not (record.get("answer_spans") and record.get("answer_docs")):
             raise OmittedRow("no annotated span")
-        document = record["documents"][record["answer_docs"][0] if wanted.labelled else 0]
+        document = record["documents"][record["answer_docs"][0] if "answers" in wanted else 0]
         tokens = document["segmented_paragraphs"][document["most_related_para"]]
         values |= {"context": "".join(tokens)}
-        if not wanted.labelled:
+        if "answers" not in wanted:
             return values
         first, last = record["answer_spans"][0]
         if not 0 <= first <= last < len(tokens):
@@ -107,7 +108,7 @@ class Cluener(ObjectLines):
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the text and its entities."""
         values = {key: record[key] for key in ("text", "id") if key == "text" or key in record}
-        return {**values, "entities": entities_in(record.get("label"))} if wanted.labelled else values
+        return {**values, "entities": entities_in(record.get("label"))} if "tags" in wanted else values
 
 
 def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
@@ -144,7 +145,7 @@ class CluewscMarked(ObjectLines):
             insertions += [(start, order, before), (start + len(surface), -order, after)]
         for position, _, mark in sorted(insertions, reverse=True):
             text = text[:position] + mark + text[position:]
-        return {"text_a": text, **{key: record[key] for key in ("id", "label")[: 1 + wanted.labelled] if key in record}}
+        return {"text_a": text, **{key: record[key] for key in ("id", "label") if key in wanted and key in record}}
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class C3:
         """Yield the questions of each file; raises InputError for a file that is not a list of documents."""
         for path in files:
             questions = nested(path, _questions_of_documents(path))
-            yield from rows_of(questions, lambda each: _question(*each, wanted.labelled))
+            yield from rows_of(questions, lambda each: _question(*each, "answer" in wanted))
 
 
 def _questions_of_documents(path: Path) -> Iterator[tuple[Place, tuple[Any, str, str]]]:
@@ -194,7 +195,7 @@ class Chid:
 
         Raises InputError if a file of answers is missing, or is not a JSON object.
         """
-        labelled = wanted.labelled
+        labelled = "answer" in wanted
         if labelled and len(files) % 2:
             raise InputError(f"{files[-1]}: has no file of answers; give pairs of a file of passages and its answers")
         for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, p) for p in files):
@@ -264,7 +265,7 @@ class TextFolders:
         for number, folder in enumerate(files):
             # Names of files may repeat in other folders.
             prefix = f"{number}/" if len(files) > 1 else ""
-            for name in self.classes if wanted.labelled else [""]:
+            for name in self.classes if "label" in wanted else [""]:
                 items = ((Place(path), path) for path in text_files_in(folder / name))
                 yield from rows_of(items, partial(self._values, label=name, prefix=prefix))
 
@@ -287,7 +288,7 @@ class Race:
         for number, folder in enumerate(files):
             ending = f"-{number}" if names.count(folder.name) > 1 else ""
             for path in text_files_in(folder):
-                yield from rows_of(nested(path, _article_questions(path, wanted.labelled, ending)), _with_index)
+                yield from rows_of(nested(path, _article_questions(path, "answer" in wanted, ending)), _with_index)
 
 
 def _article_questions(path: Path, labelled: bool, ending: str) -> Iterator[tuple[Place, dict[str, Any]]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -50,21 +50,8 @@ class Role(NamedTuple):
 ID = Role("id", needed=False, may_lack=True)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be read from a file.
-
-    Attributes:
-        labelled: whether the file has gold values; otherwise none are read.
-        roles: the roles of the values, by name.
-    """
-
-    labelled: bool
-    roles: Mapping[str, Role] = field(default_factory=dict)
-
-    def role(self, name: str) -> Role:
-        """Return the role of a value; a value without one is a needed text."""
-        return self.roles.get(name) or Role(name)
+# The roles by name of the values that are to be read from a file; those of gold values only if the file has them.
+Wanted: TypeAlias = Mapping[str, Role]
 
 
 @dataclass(frozen=True)
@@ -147,7 +134,7 @@ class Layout(Protocol):
 
         Args:
             files: files or folders, as the layout requires.
-            wanted: what is to be read from them.
+            wanted: the values that are to be read from them.
 
         Raises InputError if a file as a whole is not as the layout requires.
         """

@@ -103,7 +103,7 @@ class Delimited(ABC):
                 if fields[position] != value:
                     raise OmittedRow(f"column {column} is not {value}")
             found = {
-                role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
+                role: value_of(wanted[role], [fields[position] for position in of_role], self.list_separator)
                 for role, of_role in positions.items()
             }
             return cleaned(found, self.clean)
@@ -112,7 +112,7 @@ class Delimited(ABC):
 
     def _is_header(self, fields: list[str], wanted: Wanted) -> bool:
         if self.header == "auto":
-            roles = ((wanted.role(name), column) for name, column in self.columns.items())
+            roles = ((wanted[name], column) for name, column in self.columns.items() if name in wanted)
             required = (column for role, column in roles if not (role.is_gold or role.may_lack))
             return {name for column in required for name in single_columns(column)} <= set(fields)
         return self.header == "yes"
@@ -168,14 +168,14 @@ def column_positions(
 ) -> dict[str, list[int]]:
     """Return the positions, counted from 0, of the columns of each value in rows of a table.
 
-    Columns of gold values are left out without labels. Values that a file may lack are left out if there is no such
-    name in the header, or no header and the value's own name. Raises InputError for other columns that are not there.
+    Only the wanted values are read. Those that a file may lack are left out if there is no such name in the header, or
+    no header and the value's own name. Raises InputError for other columns that are not there.
     """
     positions: dict[str, list[int]] = {}
     for role, column in columns.items():
-        names, known = single_columns(column), wanted.role(role)
+        names = single_columns(column)
         lacks = column == role if header is None else any(isinstance(key, str) and key not in header for key in names)
-        if not (known.is_gold and not wanted.labelled) and not (known.may_lack and lacks):
+        if role in wanted and not (wanted[role].may_lack and lacks):
             positions[role] = [_position(name, header, path) for name in names]
     return positions
 
@@ -218,7 +218,7 @@ class Conll:
         for path in files:
             groups = itertools.groupby(read_lines(path), _is_of_sentence)
             sentences = (list(lines) for is_sentence, lines in groups if is_sentence)
-            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, wanted.labelled))
+            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, "tags" in wanted))
 
     def _values(self, labelled: bool, sentence: Sequence[tuple[Place, str | BadRow]]) -> Mapping[str, Any]:
         columns = [self.token_column, *([self.tag_column] if labelled else [])]
