@@ -142,25 +142,18 @@ class Csv(Delimited):
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the fields of each record with the line on which it begins.
 
-        Raises InputError for an invalid record of several lines, for example if a quotation mark is never closed: it is
-        then unknown where the next record begins.
+        Raises InputError for text that is not CSV: it is not known where the next record begins.
         """
         csv.field_size_limit(sys.maxsize)  # a text may be longer than Python's limit
         records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)
-        while True:
-            place = Place(path, records.line_num + 1)
-            try:
-                record = next(records, None)
-            except csv.Error as error:
-                reason = f"not CSV: {error}; quote the field and double each quotation mark inside it"
-                if records.line_num != place.line:
-                    unknown = "it extends over several lines, so the file is not read: is a quotation mark not closed?"
-                    raise InputError(f"{place}: {reason}; {unknown}") from error
-                yield place, BadRow(reason, place)
-                continue
-            if record is None:
-                return
-            yield place, record
+        place = Place(path, 1)
+        try:
+            for record in records:
+                yield place, record
+                place = Place(path, records.line_num + 1)
+        except csv.Error as error:
+            advice = "quote the field and double each quotation mark inside it"
+            raise InputError(f"{place}: not CSV: {error}; {advice}") from error
 
 
 def column_positions(
