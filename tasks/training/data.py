@@ -41,7 +41,7 @@ from tasks.training.config import FinetuneConfig
 # The variable with the path of shared data, for the processes that this one starts.
 SHARED = "ERNIE_GRAM_PREPARED"
 FINAL = "final."
-# Bad rows that are listed on the console; all are in the run's folder.
+# Bad rows that are listed on the console; `ernie-gram check-files` lists all.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
 CLOSE = 0.1

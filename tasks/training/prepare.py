@@ -39,7 +39,6 @@ from tasks.training.data import (
 )
 from tasks.training.finetuned import TaskDescription, write_description
 
-SKIPPED = "skipped_rows.txt"
 PREDICTIONS = "predictions_"
 # The key of Finetuning.made_from in result.json.
 MADE_FROM = "made_from"
@@ -132,7 +131,7 @@ class Finetuning(TaskData):
         Results of an earlier training are removed. Returns the lock, see `lock_run`.
         """
         lock = lock_run(self.output, self.found)
-        for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
+        for path in (self.output / RESULT, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
         if self.resume_from is None:
             # It would be mistaken for the best model of this training.
@@ -142,9 +141,6 @@ class Finetuning(TaskData):
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
         self.write_description()
-        skipped = [f"{split.name}\t{row.place}\t{row.reason}\n" for split in self.splits for row in split.report.bad]
-        if skipped:
-            write_atomically(self.output / SKIPPED, "".join(skipped))
         return lock
 
     def write_description(self, null_threshold: float | None = None) -> None:
