@@ -37,8 +37,8 @@ Grid = Mapping[str, Sequence[Any]]
 Record = dict[str, Any]
 # Options that a user cannot give to every run: the command sets them itself, or the runs could not be compared.
 OWN = ("config", "print_config", "check", "task", "seed", "paths.output", "paths.model", "paths.data")
-PRETRAIN = "pretrain"
-COMMANDS = {PRETRAIN: PretrainConfig, "finetune": FinetuneConfig}
+PRETRAIN, FINETUNE = "pretrain", "finetune"
+COMMANDS = {PRETRAIN: PretrainConfig, FINETUNE: FinetuneConfig}
 ADVICE = f"choose another --output, or remove the folder and its line in {RESULTS}"
 
 
@@ -176,8 +176,6 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
 
 GRIDS = CONF / "grids"
 NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
-# A model, what a sweep varies in models, and the seeds of this one.
-Start = tuple[Path, Mapping[str, str], Mapping[str, int]]
 
 
 def finished_finetuning(folder: Path) -> Record | None:
@@ -230,25 +228,6 @@ def read_grid(name: str, task: str) -> Grid:
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
         raise InputError(f"{path}: {key}: expected `section.key: [value, ...]`")
     return grid
-
-
-def plan_finetunings(
-    task: str, start: Start, data: str, output: Path, grid: Grid, seed: int, overrides: Sequence[str]
-) -> Iterator[PlannedRun]:
-    """Yield the fine-tunings of a model on a task with one seed.
-
-    Args:
-        task: see `config_of`; data: the folder with its files.
-        grid: values of the settings that vary.
-        overrides: options for every run.
-
-    Raises InputError for an unknown or invalid setting.
-    """
-    model, varied, seeds = start
-    folder, seeds = output / find_task(config_of(task).task).name, {**seeds, "seed": seed}
-    yield from planned_runs(
-        "finetune", settings_of(task), overrides, grid, folder, varied, seeds, model=str(model), data=data
-    )
 
 
 def check_finetunings(
