@@ -52,20 +52,13 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
             a line, with a tab between two values. "json": JSON lines whose keys are the names of the values (see
             layouts/rows.py). IDs are in a column or key `id`, except in "lines".
 
-    Raises InputError as `load_split` does; the message also says what is expected.
+    Raises InputError as `load_split` does.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-    values = plain_values(task)
-    layout = task_layout(task) if form == "task" else plain_layout(task, values, form)
-    try:
-        loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
-        _check_separated(loaded, task, layout, path)
-    except BadRow:
-        raise
-    except InputError as error:
-        own = "files like the task's own" if form == "task" else ", ".join(values)
-        raise InputError(f"{error}; --layout {form} expects {own}; see ernie-gram predict --help") from error
+    layout = task_layout(task) if form == "task" else plain_layout(task, plain_values(task), form)
+    loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
+    _check_separated(loaded, task, layout, path)
     return loaded
 
 
