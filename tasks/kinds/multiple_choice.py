@@ -135,7 +135,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
         num_long = 0
         for number in range(0, len(texts), NUM_PARTS):
-            before, filling, after, question, option = (table[number + part] for part in range(NUM_PARTS))
+            before, filling, after, question, option = (table[number + part].ids for part in range(NUM_PARTS))
             first, second = len(before) + len(filling) + len(after), len(question) + len(option)
             room = self.settings.input.max_seq_len - 2 - bool(second)
             kept_first, kept_second = truncated_pair(first, second, room)

@@ -89,7 +89,7 @@ class SentenceKind(Kind[SentenceExample, Features]):
         table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
         samples_of, num_long = list[int](), 0
         for index, example in enumerate(examples):
-            a, b, is_pair = table[index], table[count + index], example.text_b is not None
+            a, b, is_pair = table[index].ids, table[count + index].ids, example.text_b is not None
             room = settings.max_seq_len - 2 - is_pair
             kept_a, kept_b = truncated_pair(len(a), len(b), room)
             is_long = len(a) + len(b) > room

@@ -178,7 +178,7 @@ class Tagging(Kind[TaggingExample, Features]):
         builder, room = InputsBuilder(tokenizer.vocabulary), self.settings.input.max_seq_len - 2
         example_of, slots, num_long = list[int](), list[Int64s](), 0
         for index in range(len(examples)):
-            tokens = table.encoding(index)
+            tokens = table[index]
             num_long += len(tokens) > room
             # Every word has a token.
             first_tokens = np.flatnonzero(np.diff(tokens.word_ids, prepend=-1))
