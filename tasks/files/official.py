@@ -154,15 +154,12 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """Read a split of a task from the folder with its official files.
 
     Args:
-        task: a task of the registry or a custom task. If its labels are those of the training file, each call reads
-            that file first: call `with_labels` once before reading several splits.
+        task: a task of the registry or a custom task, with its labels (see `with_labels`) unless the split is `train`.
         on_bad_row: "error" stops at the first bad row; "skip" leaves bad rows out and lists them in the report.
 
     Raises InputError that names file and line for a bad row, and for files that are missing, that are not in the task's
     layout, or that have no rows.
     """
-    if split != TRAIN:
-        task = with_labels(task, folder, on_bad_row)
     reading = Reading(task, labelled=task.splits[split].labelled, training=split == TRAIN)
     files, layout = find_files(task, folder, split)
     rows = layout.rows(files, KINDS[task.kind].wanted(reading.labelled))

@@ -104,8 +104,8 @@ def test_sources_are_tried_in_their_order_and_labels_of_the_training_file_hold_f
     assert with_labels(TASK, tmp_path) is TASK
     write(tmp_path / "dev.tsv", "a\tlabel\nx\t10\ny\t8\n")
     with pytest.raises(InputError, match=r"dev.tsv:3: the label '8' is none of those of the training file: 9, 10"):
-        load(OPEN, tmp_path, "dev")
-    assert len(load(OPEN, tmp_path, "dev", on_bad_row="skip").report.bad) == 1
+        load(with_labels(OPEN, tmp_path), tmp_path, "dev")
+    assert len(load(with_labels(OPEN, tmp_path), tmp_path, "dev", on_bad_row="skip").report.bad) == 1
     write(tmp_path / "train.tsv", "a\tlabel\n" + "".join(f"x\t{label}\n" for label in ("001", "1", "2", "01")))
     assert with_labels(OPEN, tmp_path).labels == ("001", "01", "1", "2")
 
