@@ -167,19 +167,17 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     require(bool(folder), "paths.data", f"must be given, or {VARIABLE}: the folder with the files of the task")
     config = replace(config, paths=replace(config.paths, data=folder))
     model = read_model(Path(config.paths.model))
-    check_model(config, model)
+    longest, positions = config.input.max_seq_len, len(model.parameters["pos_embedding"])
+    too_long = f"{longest} exceeds the {positions} positions of {model.source}"
+    require(longest <= positions, "input.max_seq_len", too_long)
     data: TaskData = shared() or read_data(config, model, world_size)
     made_from = {**model_identity(model), **data.digests}
     identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
     seconds = time.monotonic() - began
     output = output_folder(config, data.task)
     found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
-    require(
-        resume_from is not None or not (output / RESULT).exists(),
-        "paths.output",
-        f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT} to train "
-        "again",
-    )
+    finished = f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT}"
+    require(resume_from is not None or not (output / RESULT).exists(), "paths.output", finished)
     return Finetuning(
         **vars(data),
         config=config,
@@ -190,17 +188,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         found=found,
         resume_from=resume_from,
         seconds=seconds,
-    )
-
-
-def check_model(config: FinetuneConfig, model: ModelRecord) -> None:
-    """Raise InputError unless a model can be fine-tuned with these settings."""
-    positions = len(model.parameters["pos_embedding"])
-    require(
-        config.input.max_seq_len <= positions,
-        "input.max_seq_len",
-        f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}; give --input.max_seq_len "
-        f"{positions}",
     )
 
 
