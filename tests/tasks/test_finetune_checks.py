@@ -25,7 +25,8 @@ from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, checked, finetune, opt
 
 def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> None:
     done = finetune(tiny_task, tmp_path / "run", "--check").ok()
-    assert f"train    {TRAIN_ROWS} rows: {TRAIN_ROWS} examples" in done.stdout
+    counts = f"{TRAIN_ROWS} rows: {TRAIN_ROWS} examples; {TRAIN_ROWS} samples, {TRAIN_ROWS} inputs"
+    assert done.stdout.startswith(f"train    {counts} with 8 tokens on average, 0.00% [UNK]\ndev  ")
     assert "training 32 steps of 8 samples, 4 epochs" in done.stdout
     assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
     assert not (tmp_path / "run").exists()

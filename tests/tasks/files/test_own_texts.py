@@ -197,6 +197,12 @@ def test_english_characters_are_tokens_if_they_were_in_training(tmp_path: Path) 
         ("race", "lines", "it\n", "--layout: "),
         ("conll2003", "json", '{"text": "a", "tokens": ["a"]}\n', "{path}:1: expected either the key 'tokens'"),
         ("conll2003", "json", "{}\n", "{path}:1: expected either the key 'tokens'"),
+        ("rte", "json", '{"text_a": "it", "text_b": ""}\n', "{path}:1: text_b is empty"),
+        # Its own files may have empty texts.
+        ("qqp", "json", '{"text_a": " ", "text_b": "it"}\n', "{path}:1: text_a is empty"),
+        ("squad2", "json", '{"context": "it", "question": "\u200b"}\n', "{path}:1: question is empty"),
+        ("conll2003", "json", '{"text": "\u200b"}\n', "{path}:1: text is empty"),
+        ("race", "json", '{"context": "it", "question": "_", "options": ["a", ""]}\n', "{path}:1: options[1] is empty"),
         ("chid", "json", "{}\n", "--layout: json cannot"),
         ("cluewsc2020", "lines", "a\n", "--layout: lines cannot"),
     ],

@@ -43,10 +43,6 @@ FORMS = {
         "layout: tsv\nheader: no\ncolumns: {text_a: 1, labels: 2, id: 3}\nlist_separator: '|'\n",
         "x\tglad|calm\t7\nx\tsad\t8\nx\t\t9\nx\tsad|glad\t10\n",
     ),
-    "aliases": (
-        SEPARATED + "labels: [calm, glad, sad]\nlabel_aliases: {'0': calm, '1': glad, '2': sad}\n",
-        "text\tmoods\nx\t1,0\nx\t2\nx\t\nx\t2,1\n",
-    ),
     "columns of a table": (
         "layout: csv\n" + FLAGS,
         "text,glad,sad,calm\nx,1,0,1\nx,0,1,0\nx,false,False,0\nx,1,1,0\n",
