@@ -31,6 +31,8 @@ def test_a_row_is_a_question_with_the_context_of_its_paragraph_in_all_forms_of_s
     empty = {"id": "r", "question": "?", "is_impossible": True, "answers": []}
     path = write_json(tmp_path / "t.json", squad(plausible, empty))
     assert [(row["answers"], row["is_impossible"]) for row in values(Squad(), path)] == [([], True), ([], True)]
+    path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [1], "is_impossible": "0"}))
+    assert values(Squad(), path)[0]["answers"] == [1]  # the kind of task reads the truth value
     path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}, {"id": "r"}))
     question, bad = read(Squad(), path, labelled=False)
     assert "answers" not in question.values
