@@ -47,7 +47,7 @@ from tasks.training.prepare import Finetuning
 SCORES = "scores"
 
 
-def head_class(kind: Kind[Any, Any] | type[Kind[Any, Any]]) -> Any:
+def head_class(kind: Kind[Any, Any]) -> Any:
     """Return the class of the layers above the encoder (see Kind.head)."""
     module, _, name = kind.head.rpartition(".")
     return getattr(import_module(module), name)
@@ -100,7 +100,7 @@ class TaskNetwork:
         model.train()
         # Losses are float32, whatever the precision of the network.
         scores = model(feeds).astype("float32")
-        terms: list[LossTerm] = model.head.losses(scores, feeds, self.kind.settings.head)
+        terms: list[LossTerm] = model.head.losses(scores, feeds)
         return terms
 
     def scores(self, feeds: Feeds) -> paddle.Tensor:
