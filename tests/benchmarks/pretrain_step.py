@@ -42,6 +42,7 @@ MODELS = {
     "small": (4, 256, 4, 32, 128, 30_000, 5),
     "base": (12, 768, 12, 4, 512, 0, 3),
     "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
+    "base_en_16g": (12, 768, 12, 8, 512, 300_000, 5),  # measured on GPUs, see tests/gpu
 }
 OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
@@ -76,7 +77,7 @@ def batch_of(config: PretrainConfig, name: str) -> Batch:
     return random_batch(config, sizes_of(name), assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT))
 
 
-def measure_one(name: str, rung: str, precision: Any, steps: int) -> dict[str, float]:
+def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = "cpu") -> dict[str, float]:
     """Return what this process measures of a model, rung and precision.
 
     "product" is the operations per second of a large product, "allocated" the largest number of GB that Paddle has had
@@ -85,7 +86,7 @@ def measure_one(name: str, rung: str, precision: Any, steps: int) -> dict[str, f
     from ernie_gram.distributed.world import start_world
 
     # It loads Paddle with the settings for this processor, so it comes before other imports of Paddle.
-    world = start_world("cpu", precision)
+    world = start_world(device, precision)
     import paddle
 
     from ernie_gram.distributed.measure import allocated_peak, matmul_peak
@@ -99,7 +100,13 @@ def measure_one(name: str, rung: str, precision: Any, steps: int) -> dict[str, f
     executor.run(program.startup)
     feed = batch_of(config, name)
     before = matmul_peak(executor, precision, PEAK_SECONDS)
-    found = step_seconds(lambda: program.step(executor, feed), steps)
+
+    def step() -> None:
+        program.step(executor, feed)
+        if device == "gpu":
+            paddle.device.cuda.synchronize()
+
+    found = step_seconds(step, steps)
     allocated = allocated_peak(world) / 1e9
     fastest = max(before, matmul_peak(executor, precision, PEAK_SECONDS))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
