@@ -6,9 +6,7 @@ n-grams). The column "products alone" is the ratio expected from the matrix prod
 for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
 is the share of the operations per second that a large product of the same precision reaches in the same process, with
 the same threads, before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung
-with and without trainer.recompute. `--hf_python` names an interpreter with transformers: then steps of its models are
-timed too, with the sequences of `explicit` (see pretrain_step_others.py); bfloat16 is PyTorch's autocast there, which
-also stores the results of products in bfloat16. Ratios are to the first row of a model.
+with and without trainer.recompute. Ratios are to the first row of a model.
 """
 
 from __future__ import annotations
@@ -18,12 +16,8 @@ import json
 import os
 import resource
 import sys
-import tempfile
 from itertools import product
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
@@ -48,7 +42,6 @@ OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 PEAK_SECONDS = 2.0
-OTHER_NAMES = {"bert": "transformers, the same head", "masked_lm": "transformers, BertForMaskedLM"}
 PRECISIONS = ("float32", "bfloat16")
 COLUMNS = ["seconds a step", "to the first row", "CPU seconds", "to the first row", "first step, CPU seconds"]
 COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Paddle", "predicted"]
@@ -116,28 +109,11 @@ def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = 
     return {**found, "product": fastest, "peak": peak, "allocated": allocated, "flops": flops, "memory": memory}
 
 
-def time_other(tool: str, python: Path, name: str, precision: str, steps: int, threads: int) -> dict[str, Any]:
-    """Return what pretrain_step_others.py measures of another tool."""
-    config = config_of(name, "explicit", precision)
-    fields = batch_of(config, name)
-    keys = ("hidden_size", "num_hidden_layers", "num_attention_heads", "hidden_dropout_prob")
-    model = {key: getattr(config.model, key) for key in (*keys, "attention_probs_dropout_prob")}
-    model["intermediate_size"] = 4 * config.model.hidden_size
-    job = {"tool": tool, "tokens": TOKENS, "classes": sizes_of(name).classes(config), "model": model, "steps": steps}
-    with tempfile.TemporaryDirectory() as folder:
-        job_file, batch_file = Path(folder) / "job.json", Path(folder) / "batch.npz"
-        job_file.write_text(json.dumps({**job, "threads": threads, "precision": precision}), encoding="utf-8")
-        inputs = {key: fields[key] for key in ("input_ids", "slots")}
-        np.savez(batch_file, **inputs, labels=fields["coarse_labels"])
-        return run_module(python, "pretrain_step_others", job_file, batch_file, threads=threads)
-
-
 def report(arguments: argparse.Namespace) -> None:
     """Measure everything and print the table."""
     from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 
     threads = arguments.threads
-    others = OTHER_NAMES if arguments.hf_python else ()
     print(f"{processor_name(read_cpuinfo())}, {threads} threads\n")
     print(f"| model | rung | precision | {' | '.join(COLUMNS)} |")
     print("| --- | --- | --- |" + " ---: |" * len(COLUMNS))
@@ -146,20 +122,15 @@ def report(arguments: argparse.Namespace) -> None:
         base: dict[str, float] = {}
         # Explicit runs first, because the ratios are relative to it.
         rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
-        for rung, precision in product((*rungs, *others), arguments.precision):
-            if rung in others:
-                found = time_other(rung, arguments.hf_python, name, precision, steps, threads)
-            else:
-                one = ("--one", name, rung, precision, str(steps))
-                found = run_module(sys.executable, "pretrain_step", *one, threads=threads)
+        for rung, precision in product(rungs, arguments.precision):
+            one = ("--one", name, rung, precision, str(steps))
+            found = run_module(sys.executable, "pretrain_step", *one, threads=threads)
             base = base or found
             cells = [f"{value:.2f}" for key in ("seconds", "cpu") for value in (found[key], found[key] / base[key])]
-            cells += [f"{found['first']:.2f}", "", "", f"{found['peak']:.2f}", "", ""]
-            if "flops" in found:
-                share = found["flops"] / (found["seconds"] * found["product"])
-                cells[-5:-3] = f"{found['flops'] / base['flops']:.2f}", f"{share:.0%}"
-                cells[-2:] = f"{found['allocated']:.2f}", f"{found['memory']:.2f}"
-            print(f"| {name} | {OTHER_NAMES.get(rung, rung)} | {precision} | {' | '.join(cells)} |", flush=True)
+            share = found["flops"] / (found["seconds"] * found["product"])
+            cells += [f"{found['first']:.2f}", f"{found['flops'] / base['flops']:.2f}", f"{share:.0%}"]
+            cells += [f"{found[key]:.2f}" for key in ("peak", "allocated", "memory")]
+            print(f"| {name} | {rung} | {precision} | {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -170,7 +141,6 @@ def main() -> None:
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["float32"])
     parser.add_argument("--steps", type=int, help="steps after the first (default: that of the model)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: that of the cores")
-    parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers")
     report(parser.parse_args())
 
 
