@@ -90,7 +90,7 @@ def python(*arguments: str, **more: Any) -> Done:
 def started(
     *arguments: str, stdout: Any = subprocess.PIPE, stderr: Any = None, **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start Python with this project in a new process; at the end, it and all that it started are killed and gone."""
+    """Start Python with this project in a new process; at the end, it and all processes that it started are killed."""
     mark = {"STARTED_BY_A_TEST": uuid4().hex}
     variables = {"PYTHONPATH": str(ROOT), **os.environ, **mark, **environment}
     command = [sys.executable, *arguments]
@@ -98,10 +98,9 @@ def started(
         try:
             yield process
         finally:
-            while left := processes_with(**mark):
-                for number in left:
-                    with suppress(ProcessLookupError):
-                        os.kill(number, signal.SIGKILL)
+            for number in processes_with(**mark):
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
 
 
 def in_ranks(log: Path, script: str = "ernie_gram/pretrain.py", number: int = 2) -> list[str]:
@@ -156,8 +155,19 @@ def is_alive(process: int) -> bool:
 
 def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
     """Start a Python command, kill it and its children as soon as `condition()` is true, and wait until all ended."""
-    with started(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        wait_for(lambda: process.poll() is not None or condition())
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline and not condition():
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    # Ends when the last of them has closed the pipe, so that none holds a lock any more.
+    process.communicate()
 
 
 def assert_one_line_error(done: Done, message: str, status: int = 2) -> None:
