@@ -139,29 +139,6 @@ def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_
         model.attention("ba " * 99)
 
 
-def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
-    model = Model(random_model("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
-    before = model.encode(["ba be"])[0].hidden
-    ids, labels = tensors(np.array([[2, 5, 6, 4, 3]]), np.array([7]))
-    optimizer = paddle.optimizer.AdamW(0.01, parameters=model.layer.parameters())
-    losses = []
-    model.layer.train()
-    for _ in range(20):
-        loss = paddle.nn.functional.cross_entropy(model.layer.unit_logits(model.layer(ids)[0][:, 3]), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.clear_grad()
-        losses.append(float(loss))
-    assert losses[-1] < 0.1 * losses[0]
-    after = model.encode(["ba be"])[0].hidden
-    assert np.abs(after - before).max() > 0.1
-    assert all(part.training for part in model.layer.sublayers(include_self=True))
-    assert model.save(tmp_path / "model") == []
-    np.testing.assert_array_equal(Model.load(tmp_path / "model").encode(["ba be"])[0].hidden, after)
-    with pytest.raises(InputError, match="cannot hold"):
-        model.save(tmp_path / "bert", format="bert")
-
-
 def test_a_layer_draws_no_numbers_and_two_models_share_nothing() -> None:
     record = random_model("both")
     paddle.seed(3)

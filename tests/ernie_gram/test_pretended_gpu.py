@@ -11,28 +11,10 @@ from typing import Any
 
 from ernie_gram import fill_mask, infer, preflight
 from tasks.convert import main as convert
-from tests.support.commands import Done, call
+from tests.support.commands import call
 from tests.support.pretended_gpu import on_gpu
-from tests.support.runs import evaluations, options, pretrain, train_losses
+from tests.support.runs import options, pretrain
 from tests.support.static_programs import call_in_scope
-
-
-def test_pre_training_recomputes_resumes_and_accumulates(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
-    def train(output: str, steps: int, *more: str) -> Done:
-        pretended_gpu.clear()
-        settings = [f"--trainer.max_steps={steps}", "--optimizer.decay_steps=8", "--trainer.eval_every=2"]
-        done = pretrain(built, tmp_path / output, *settings, *more).ok()
-        # No operation of the program was rewritten; the memory in the log is the GPU's.
-        assert set(on_gpu(pretended_gpu)) == {"peak"}
-        return done
-
-    train("undisturbed", 4)
-    train("run", 2, "--trainer.recompute=true", "--trainer.device=gpu")
-    assert "resumes from" in train("run", 4).stdout
-    assert train_losses(tmp_path / "run") == train_losses(tmp_path / "undisturbed")
-    assert "resumes from" in train("run", 6, "--trainer.micro_batch=3").stdout
-    assert [step for step, *_ in train_losses(tmp_path / "run")] == [1, 2, 3, 4, 5, 6]
-    assert [evaluation["step"] for evaluation in evaluations(tmp_path / "run")] == [0, 2, 4, 6]
 
 
 def test_a_job_on_the_cpu_of_a_machine_with_a_gpu_is_prepared_for_a_cpu(

@@ -7,17 +7,13 @@ import math
 import re
 import shutil
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 import yaml
-from matplotlib.figure import Figure
 
 from ernie_gram import Model
 from ernie_gram.pretraining import count_baselines
 from ernie_gram.report import main
-from ernie_gram.reporting.charts import chart
-from ernie_gram.reporting.runs import read_runs
 from ernie_gram.run.run_log import METERS, read_log
 from tests.support.commands import ERNIE_GRAM, assert_one_line_error, call, python
 from tests.support.reports import assert_self_contained, made_run, perplexities, report
@@ -134,21 +130,6 @@ def test_masks_of_held_out_texts_are_filled_by_the_last_checkpoint(finished: Pat
 def test_a_page_with_filled_masks_shows_no_warnings_of_paddle(finished: Path, tmp_path: Path) -> None:
     done = python(*ERNIE_GRAM, "report", str(finished), "--output", str(tmp_path / "page.html"), "--examples", "1")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_steps_are_round_and_the_names_of_lines_stand_below_the_axes(tmp_path: Path) -> None:
-    folder = made_run(tmp_path / "run", {0: {"perplexity": 732.2}, 1000: {"perplexity": 352.7}})
-    lines, figures = {"unit frequencies": 730.5, "left neighbour": 205.7, "both neighbours": 73.44}, list[Figure]()
-    with patch("ernie_gram.reporting.charts.svg_text", lambda figure: figures.append(figure) or ""):
-        chart(read_runs([folder], []), "", "perplexity", lines, is_log=True)
-    [figure] = figures
-    figure.draw_without_rendering()
-    [axes], [legend] = figure.axes, figure.legends
-    assert [step for step in axes.get_xticks() if 0 <= step <= 1000] == [0, 200, 400, 600, 800, 1000]
-    names = legend.get_window_extent()
-    assert names.y1 < axes.get_window_extent().y0
-    assert figure.bbox.containsx(names.x0)
-    assert figure.bbox.containsx(names.x1)
 
 
 @pytest.fixture
