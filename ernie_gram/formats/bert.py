@@ -1,7 +1,7 @@
 """BERT in the layout of Hugging Face's transformers: config.json, weights, vocab.txt or tokenizer.json.
 
 A folder of sentence-transformers is read too: the BERT in it, without the pooling and normalisation after it. So is
-ERNIE (`model_type` "ernie"), because its network is that of BERT, with the embeddings of one task.
+ERNIE (`model_type` "ernie") without the embeddings of tasks, because its network is that of BERT.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 LOOKS_FOR = f"{CONFIG} with model_type bert"
 # Values of model_type; old files name only the class, in `architectures`.
 MODEL_TYPES = ("bert", "ernie", "Bert")
-MODULES = "modules.json"
-AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
 
 
@@ -44,9 +42,7 @@ def read(folder: Path) -> ModelRecord:
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = read_tokenizer(folder)
-    if (folder / MODULES).is_file():
-        notes = (*notes, AFTER_ENCODER)
-    return read_foreign(NAME, weights, "bert", settings, str(folder / CONFIG), vocabulary, notes)
+    return read_foreign(NAME, weights, "bert", settings, str(folder / CONFIG), vocabulary, *notes)
 
 
 def cannot_hold(model: ModelRecord) -> list[Obstacle]:

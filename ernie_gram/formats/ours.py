@@ -82,13 +82,11 @@ def read(folder: Path) -> ModelRecord:
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
-    head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
+    head = read_arrays(folder / HEAD) if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
-    stored = read_arrays(folder / WEIGHTS)
-    check_own_parameters(stored.arrays, str(folder / WEIGHTS), config, pretraining, vocabulary, lexicon)
-    return ModelRecord(
-        folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head
-    )
+    arrays = read_arrays(folder / WEIGHTS)
+    check_own_parameters(arrays, str(folder / WEIGHTS), config, pretraining, vocabulary, lexicon)
+    return ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training, head)
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
@@ -189,12 +187,11 @@ def read_run(folder: Path) -> ModelRecord:
         _section(state.config, section, path)
     rows = settings.get("vocab_size") or len(vocabulary)
     config = model_config({**settings, "vocab_size": rows}, str(path))
-    stored = read_arrays(path / checkpoint.MODEL)
-    check_own_parameters(stored.arrays, str(path / checkpoint.MODEL), config, pretraining, vocabulary, lexicon)
+    arrays = read_arrays(path / checkpoint.MODEL)
+    check_own_parameters(arrays, str(path / checkpoint.MODEL), config, pretraining, vocabulary, lexicon)
     # Later evaluations are of other parameters.
     training = _training_of(run, state.config, path, last_evaluation(run, state.step))
-    notes = (*notes, *stored.notes)
-    return ModelRecord(path, RUN_NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
+    return ModelRecord(path, RUN_NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:

@@ -24,7 +24,7 @@ from ernie_gram.formats.heads import held_parameters, needs_relative_position, o
 from ernie_gram.formats.model import Format, ModelRecord, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.names import from_ours
-from ernie_gram.formats.parameters import BERT_DEFAULTS, TASK_KEY, Settings, bert_settings, write_settings
+from ernie_gram.formats.parameters import BERT_DEFAULTS, Settings, bert_settings, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
@@ -63,9 +63,9 @@ ERNIE_GRAM, BERT = "ErnieGram", "Bert"
 # The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
 # -> the settings that they do not read from config.json, with the values that they use.
 FIXED: dict[str, Settings] = {
-    ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False},
+    ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS},
     "Ernie": {"layer_norm_eps": 1e-12},
-    BERT: {TASK_KEY: False},
+    BERT: {},
 }
 
 

@@ -41,7 +41,12 @@ BERT_DEFAULTS: Settings = {
 ALIASES = {"type_vocab_size": "sent_type_vocab_size"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}
 ABSOLUTE = "absolute"
-TASK_KEY = "use_task_id"  # whether the embedding of a task is added to every token
+# Settings that must not be true, and what has them.
+OTHER_MODELS = {
+    "is_decoder": "a decoder",
+    "add_cross_attention": "a decoder",
+    "use_task_id": "a model with the embedding of a task at every token, such as ERNIE 3.0,",
+}
 LOWERCASE = "do_lower_case"  # beside the keys of ModelConfig: whether the vocabulary is for lower-cased text
 MAX_LAYERS = 1000  # more are an error or an attack: their parameters are listed before the file is read
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
@@ -125,19 +130,15 @@ def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:
     refuse_other_models(settings, source)
     named = {ALIASES.get(key, key): value for key, value in settings.items()}
     tree = {field.name: named[field.name] for field in fields(ModelConfig) if field.name in named}
-    for key, value in tree.items():
-        if isinstance(value, dict | list):
-            raise InputError(f"{source}: {key}: expected a single value, found {type(value).__name__}")
     layers = tree.get("num_hidden_layers")
     if isinstance(layers, int | float) and layers > MAX_LAYERS:
         raise InputError(f"{source}: num_hidden_layers: {layers} is larger than {MAX_LAYERS:,}, the limit")
     if "hidden_act" in tree:
         tree["hidden_act"] = _activation(tree["hidden_act"], source)
     try:
-        config = config_from_tree(ModelConfig, _without_redundant(tree), source)
+        return config_from_tree(ModelConfig, _without_redundant(tree), source)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(source) else f"{source}: {error}") from error
-    return config
 
 
 def settings_of(config: ModelConfig) -> Settings:
@@ -176,11 +177,9 @@ def refuse_other_models(settings: Mapping[str, Any], source: str) -> None:
         raise InputError(
             f"{source}: position_embedding_type {position!r}: only {ABSOLUTE!r} positions can be converted"
         )
-    if settings.get("task_id", 0) != 0:
-        raise InputError(f"{source}: task_id: only the embedding of task 0 can be converted")
-    for key in ("is_decoder", "add_cross_attention"):
+    for key, what in OTHER_MODELS.items():
         if flag(settings, key, False, source):
-            raise InputError(f"{source}: {key}: a decoder cannot be converted")
+            raise InputError(f"{source}: {key}: {what} cannot be converted")
 
 
 def _activation(value: Any, source: str) -> str:

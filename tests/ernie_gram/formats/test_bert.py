@@ -100,26 +100,12 @@ def test_what_a_wrapper_puts_before_all_names_is_left_out(prefix: str, arrays: A
         read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
 
 
-TASK_TABLE = "bert.embeddings.task_type_embeddings.weight"
-WITH_TASKS = BERT | {TASK_TABLE: np.random.default_rng(3).normal(size=(3, HIDDEN)).astype(np.float32)}
-
-
-@pytest.mark.parametrize("changes", [{}, {"use_task_id": False}, {"use_task_id": True, "task_id": 0}])
-def test_task_embeddings_are_left_out_or_one_row_is_added(changes: dict[str, Any], tmp_path: Path) -> None:
-    plain = read_model(bert_folder(tmp_path / "plain")).parameters
-    model = read_model(bert_folder(tmp_path / "tasks", WITH_TASKS, model_type="ernie", **changes))
-    row = WITH_TASKS[TASK_TABLE][0] if changes.get("use_task_id") else np.float32(0)
-    assert any(TASK_TABLE in note for note in model.notes)
-    np.testing.assert_equal(model.parameters, plain | {"sent_embedding": plain["sent_embedding"] + row})
-
-
-@pytest.mark.parametrize(
-    ("arrays", "task"),
-    [(BERT, 0), (BERT | {TASK_TABLE: np.zeros(3, np.float32)}, 0), (WITH_TASKS, 1), (WITH_TASKS, "")],
-)
-def test_task_embeddings_that_are_not_there_are_asked_for(arrays: Arrays, task: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="task_id"):
-        read_model(bert_folder(tmp_path / "tasks", arrays, model_type="ernie", use_task_id=True, task_id=task))
+def test_tables_of_tasks_are_left_out_unless_the_model_reads_them(tmp_path: Path) -> None:
+    table = {"bert.embeddings.task_type_embeddings.weight": np.ones((3, HIDDEN), np.float32)}
+    model = read_model(bert_folder(tmp_path / "ernie", BERT | table, model_type="ernie"))
+    np.testing.assert_equal(model.parameters, read_model(bert_folder(tmp_path / "bert")).parameters)
+    with pytest.raises(InputError, match=r"config\.json: use_task_id: .*ERNIE 3\.0"):
+        read_model(bert_folder(tmp_path / "tasks", BERT | table, model_type="ernie", use_task_id=True))
 
 
 @pytest.mark.parametrize("rows", [TOKENS, TOKENS + 4])
@@ -128,7 +114,6 @@ def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path
 
     arrays = BERT if rows == TOKENS else reference.random_bert(rows, HIDDEN, LAYERS, INNER, POSITIONS)
     model = read_model(bert_folder(tmp_path / "bert", arrays, vocab_size=rows))
-    assert any("keeps 20 of 24 classes" in note for note in model.notes) == (rows > TOKENS)
     filler = Model(model)
     texts = [filler.texts.encode_masked("the [MASK] sat on a [MASK] ."), filler.texts.encode_masked("a dog [MASK]")]
     found = filler.probabilities(filler.texts.masked_batch(texts))
@@ -171,7 +156,6 @@ def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: 
     whole = read_model(bert_folder(tmp_path / "whole", bare(BERT)))
     assert all(np.array_equal(model.parameters[name], values) for name, values in whole.parameters.items())
     assert model.vocabulary.fingerprint == VOCABULARY.fingerprint
-    assert any("left out the modules of sentence-transformers" in note for note in model.notes)
 
 
 def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path: Path) -> None:

@@ -40,22 +40,17 @@ def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) 
 def test_the_state_of_a_layer_and_tensors_of_every_type_are_read(tmp_path: Path, protocol: int) -> None:
     layer, path = paddle.nn.Sequential(paddle.nn.Linear(3, 2), paddle.nn.LayerNorm(2)), tmp_path / "a.pdparams"
     paddle.save(layer.state_dict(), str(path), protocol=protocol)
-    stored = read_arrays(path)
-    assert_equal(stored.arrays, {name: value.numpy() for name, value in layer.state_dict().items()})
-    assert stored.notes == ()
+    assert_equal(read_arrays(path), {name: value.numpy() for name, value in layer.state_dict().items()})
     values = np.array([1.0, -2.5, 0.15625], np.float32)
     tensors = {kind: paddle.to_tensor(values).astype(kind) for kind in ("float32", "float16", "bfloat16", "float64")}
     paddle.save({**tensors, "array": ARRAYS["ids"]}, str(path), protocol=protocol)
-    stored = read_arrays(path)
-    assert_equal(stored.arrays, {**dict.fromkeys(tensors, values), "array": ARRAYS["ids"]})
-    kinds = [note.split("stored as ")[1].partition(",")[0] for note in stored.notes]
-    assert kinds == ["float16", "bfloat16", "float64"]
+    assert_equal(read_arrays(path), {**dict.fromkeys(tensors, values), "array": ARRAYS["ids"]})
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_numpy_arrays_pickled_by_python_are_read(tmp_path: Path, protocol: int) -> None:
     (tmp_path / "a.pdparams").write_bytes(pickle.dumps({**ARRAYS, "number": np.float32(3)}, protocol))
-    assert_equal(read_arrays(tmp_path / "a.pdparams").arrays, {**ARRAYS, "number": np.array(3, np.float32)})
+    assert_equal(read_arrays(tmp_path / "a.pdparams"), {**ARRAYS, "number": np.array(3, np.float32)})
 
 
 def test_arrays_in_slices_are_refused_with_the_way_out(tmp_path: Path) -> None:
@@ -65,12 +60,10 @@ def test_arrays_in_slices_are_refused_with_the_way_out(tmp_path: Path) -> None:
         read_arrays(tmp_path / "a.pdparams")
 
 
-def test_entries_that_are_no_arrays_are_named(tmp_path: Path) -> None:
+def test_entries_that_are_no_arrays_are_left_out(tmp_path: Path) -> None:
     entries = {"a": ARRAYS["ids"], "epoch": 3, "history": [1, 2]}
     (tmp_path / "a.pdparams").write_bytes(pickle.dumps(entries, 4))
-    stored = read_arrays(tmp_path / "a.pdparams")
-    assert stored.arrays.keys() == {"a"}
-    assert [name in note for name, note in zip(("'epoch'", "'history'"), stored.notes, strict=True)] == [True] * 2
+    assert read_arrays(tmp_path / "a.pdparams").keys() == {"a"}
     (tmp_path / "a.pdparams").write_bytes(pickle.dumps({"epoch": 3}, 4))
     with pytest.raises(InputError, match="holds no arrays"):
         read_arrays(tmp_path / "a.pdparams")
@@ -83,7 +76,7 @@ def test_paddle_python_and_we_read_what_is_written(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         assert_equal(pickle.load(file), ARRAYS)
     assert_equal({name: np.asarray(array) for name, array in paddle.load(str(path), return_numpy=True).items()}, ARRAYS)
-    assert_equal(read_arrays(path).arrays, ARRAYS)
+    assert_equal(read_arrays(path), ARRAYS)
     layer = paddle.nn.Linear(2, 3)
     write_pdparams(path, {"weight": ARRAYS["matrix"], "bias": np.ones(3, np.float32)})
     assert layer.set_state_dict(paddle.load(str(path))) == ([], [])
@@ -96,5 +89,3 @@ def test_what_is_written_names_only_what_every_numpy_has(tmp_path: Path) -> None
     assert operations[0][1] == 4
     texts = {argument for _, argument, _ in operations if isinstance(argument, str) and "numpy" in argument}
     assert texts == {"numpy.core.multiarray _reconstruct", "numpy"}
-    with pytest.raises(InputError, match="w is an array of object"):
-        write_pdparams(tmp_path / "b.pdparams", {"w": np.array([None])})

@@ -27,11 +27,9 @@ TYPES = ["float32", "float16", "float64", "int64", "int32", "int16", "bool"]
 def test_variables_of_paddle_are_read(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "word_embedding"
     paddle.save(paddle.to_tensor(VALUES).astype(kind), str(path), use_binary_format=True)
-    stored = read_arrays(path)
-    is_float = "float" in kind
-    assert stored.arrays["word_embedding"].dtype == ("float32" if is_float else kind)
-    np.testing.assert_array_equal(stored.arrays["word_embedding"], VALUES.astype(bool) if kind == "bool" else VALUES)
-    assert len(stored.notes) == (is_float and kind != "float32")
+    found = read_arrays(path)["word_embedding"]
+    assert found.dtype == ("float32" if "float" in kind else kind)
+    np.testing.assert_array_equal(found, VALUES.astype(bool) if kind == "bool" else VALUES)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -47,9 +45,7 @@ def test_a_folder_of_variables_is_read_under_the_names_of_its_files(tmp_path: Pa
     arrays = {"word_embedding": np.ones((3, 2), np.float32), "pooled_fc.w_0": np.arange(4, dtype=np.float16)}
     for name, array in arrays.items():
         write_paddle_variable(tmp_path / name, array)
-    stored = read_arrays(tmp_path)
-    np.testing.assert_equal(stored.arrays, arrays)
-    assert stored.notes == (f"{tmp_path.name}: 1 of 2 arrays stored as float16, read as float32",)
+    np.testing.assert_equal(read_arrays(tmp_path), arrays)
     (tmp_path / "notes.txt").write_text("x" * 50)
     with pytest.raises(InputError, match=r"notes.txt: is not a Paddle variable"):
         read_arrays(tmp_path)
@@ -64,7 +60,7 @@ def test_a_folder_may_hold_more_files_than_a_process_may_open(tmp_path: Path) ->
     with open(os.devnull) as lowest_free:  # the lowest descriptor that is not in use
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free.fileno() + 50, hard))
     try:
-        assert read_arrays(tmp_path).arrays["v149"].tolist() == [149, 149]
+        assert read_arrays(tmp_path)["v149"].tolist() == [149, 149]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -75,7 +71,7 @@ def test_a_link_to_an_array_is_read_and_a_link_to_anything_else_is_refused(tmp_p
     link = tmp_path / "params" / "a"
     link.parent.mkdir()
     link.symlink_to(tmp_path / "elsewhere")
-    assert read_arrays(link.parent).arrays["a"].tolist() == [1, 1]
+    assert read_arrays(link.parent)["a"].tolist() == [1, 1]
     for target, message in ((tmp_path / "secret", "is not a Paddle variable"), (link, "no such file")):
         link.unlink()
         link.symlink_to(target)
@@ -98,7 +94,7 @@ HOSTILE = {
     "no elements of many": (variable(b"\x08\x05\x10\x00\x10" + HUGE, b""), "a: "),
     "unknown type": (variable(b"\x08\x63\x10\x02"), DAMAGED),
     "unknown tag": (variable(b"\x08\x05\x1a\x02"), DAMAGED),
-    "cut number": (variable(b"\x08\x05\x10\x82"), "description of its array is truncated"),
+    "cut number": (variable(b"\x08\x05\x10\x82"), DAMAGED),
     "long description": (
         variable(b"\x08\x05\x10" + b"\x82" * 1000),
         "array is truncated, or too long",
