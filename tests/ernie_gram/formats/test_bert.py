@@ -183,7 +183,7 @@ def test_settings_that_our_encoder_does_not_have_are_refused(key: str, value: An
         read_model(folder)
 
 
-def test_vocabularies_and_weights_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_path: Path) -> None:
+def test_vocabularies_and_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
     (folder / "vocab.txt").write_text("\n".join([*VOCABULARY.tokens, "more"]))
     with pytest.raises(InputError, match=r"vocab\.txt: 21 tokens"):
@@ -197,10 +197,6 @@ def test_vocabularies_and_weights_that_do_not_fit_are_refused_and_assumptions_ar
     with pytest.raises(InputError, match="has no vocabulary"):
         read_model(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"strip_accents": False}))
-    notes = " ".join(read_model(folder).notes)
-    assert "lower case" in notes
-    assert "strip_accents is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     assert not read_model(folder).vocabulary.lowercase
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
