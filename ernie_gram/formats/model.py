@@ -48,8 +48,8 @@ class ModelRecord:
         parameters: float32 arrays under the names of the static model (see parameters.py): encoder, pooler, heads.
         vocabulary: the tokens.
         lexicon: the n-grams that follow the tokens in the classes of the heads; None if the model has no n-grams.
-        pretraining: the resolved pre-training configuration that the prediction heads belong to, as nested dicts; None
-            if there are no prediction heads.
+        pretraining: the sections heads.PREDICTION_SECTIONS of the settings that the prediction heads belong to; None if
+            there are no prediction heads.
         notes: what was changed or dropped while reading, one line each, for the console.
         training: what is known of its training; None if nothing is.
         head: the arrays of a head of the user's own above the encoder, by name; None without one.

@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ernie_gram.formats.heads import PREDICTION_SECTIONS
 from ernie_gram.formats.model import ModelRecord, TrainingRecord
 from reader.errors import InputError
 from reader.system.untrusted_text import limited_text, yaml_value
@@ -45,7 +44,6 @@ def model_card(
     """
     licence, training = licence_of(model.source), model.training or TrainingRecord()
     front = {"library_name": library, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}
-    prediction = {key: value for key, value in (model.pretraining or {}).items() if key in PREDICTION_SECTIONS}
     scores = dict(training.scores)
     return rendered(
         "model_card.md",
@@ -59,7 +57,7 @@ def model_card(
         lost=list(lost),
         different=list(different),
         training=training,
-        settings=_yaml({"model": asdict(model.config), **prediction, **training.settings}),
+        settings=_yaml({"model": asdict(model.config), **(model.pretraining or {}), **training.settings}),
         step=scores.pop("step", None),
         scores={key: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" for key, value in scores.items()},
         licence=licence,

@@ -46,13 +46,14 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
         np.testing.assert_equal(found.parameters, checkpoint.load_model(finished / "step_24"))
         assert found.vocabulary.fingerprint == model.vocabulary.fingerprint
         assert found.lexicon.fingerprint == Lexicon.load(finished / "lexicon.tsv").fingerprint
-        for section in ("data", "objective", "generator"):
-            assert found.pretraining[section] == model.pretraining[section]
+        assert found.pretraining == model.pretraining
+        assert model.pretraining.keys() == {"data", "objective", "generator"}
         # Paths of this machine do not belong in a folder that is passed on.
         assert str(finished) not in (target / CONFIG).read_text()
         assert found.training == model.training
         assert found.training.scores["step"] == 24
-        assert found.training.corpus == Path(model.pretraining["paths"]["corpus"]).name
+        state = json.loads((finished / "step_24" / "state.json").read_text())
+        assert found.training.corpus == Path(state["config"]["paths"]["corpus"]).name
         assert found.training.settings.keys() == {"seed", "optimizer", "trainer"}
     (target / VOCABULARY).unlink()
     with pytest.raises(InputError, match=r"has no vocabulary; put the model's vocab\.txt or spm\.model there"):
