@@ -6,7 +6,7 @@ facts are left out, or called not stated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ernie_gram.formats.model import ModelRecord, TrainingRecord
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 from reader.system.untrusted_text import limited_text, yaml_value
 
@@ -23,13 +24,7 @@ FRONT_MATTER = "---"
 
 
 def model_card(
-    model: ModelRecord,
-    name: str,
-    library: str,
-    loading: str,
-    numbers: int,
-    lost: Iterable[str],
-    different: Iterable[str],
+    model: ModelRecord, name: str, library: str, loading: str, arrays: Arrays, lost: Sequence[str] = ()
 ) -> str:
     """Return the card of a model folder, in Markdown.
 
@@ -38,9 +33,8 @@ def model_card(
         name: the title, usually the name of the folder.
         library: what loads the folder.
         loading: Markdown: how to load it.
-        numbers: how many numbers its parameters have.
+        arrays: its parameters, which are counted.
         lost: what the folder does not hold or the library computes differently, one sentence each.
-        different: what the library does differently without a loss, one sentence each.
     """
     licence, training = licence_of(model.source), model.training or TrainingRecord()
     front = {"library_name": library, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}
@@ -52,10 +46,9 @@ def model_card(
         model=model,
         config=model.config,
         vocabulary=model.vocabulary,
-        numbers=numbers,
+        numbers=sum(values.size for values in arrays.values()),
         loading=loading.strip(),
-        lost=list(lost),
-        different=list(different),
+        lost=lost,
         training=training,
         settings=_yaml({"model": asdict(model.config), **(model.pretraining or {}), **training.settings}),
         step=scores.pop("step", None),

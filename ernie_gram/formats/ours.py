@@ -104,8 +104,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
-    numbers = sum(values.size for values in model.parameters.values())
-    card = model_card(model, name, NAME, LOADING, numbers, lost=[], different=[])
+    card = model_card(model, name, NAME, LOADING, model.parameters)
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 

@@ -28,7 +28,7 @@ from ernie_gram.formats.parameters import BERT_DEFAULTS, Settings, bert_settings
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
-from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
@@ -167,28 +167,24 @@ def write(
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     save_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
-    write_settings(folder / CONFIG, _config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
+    write_settings(folder / CONFIG, _config_json(model, head))
     write_tokenizer(vocabulary, folder, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     for file, content in (further or {}).items():
         (folder / file).write_text(content, encoding="utf-8")
     if needs_relative_position(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
-    lost = [obstacle.reason for obstacle in cannot_hold(model)]
-    class_name, task = head.architecture if head else "AutoModel", model.training.task if model.training else ""
-    outputs, meaning = OUTPUTS[class_name]
     how = rendered(
         "paddlenlp.md",
         version=VERSION,
         pins=PINS,
+        config=config,
         head=head,
-        task=task,
-        class_name=class_name,
-        outputs=outputs,
-        meaning=meaning,
+        task=model.training.task if model.training else "",
+        class_name=head.architecture if head else "AutoModel",
         needs_mask=needs_relative_position(model),
+        different=different,
     )
-    numbers = sum(values.size for values in arrays.values())
-    card = model_card(model, name, NAME, how, numbers, lost, [*_differences(model), *different])
+    card = model_card(model, name, NAME, how, arrays, [obstacle.reason for obstacle in cannot_hold(model)])
     (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)
@@ -196,16 +192,10 @@ def write(
     write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
 
 
-def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Settings:
-    """Return the content of config.json.
-
-    Args:
-        config: settings of the encoder; its embeddings must be as wide as its layers.
-        vocab_size: rows of the token embedding.
-        pad_token: ID of [PAD]. PaddleNLP masks the slots that hold it.
-        head: None for the encoder alone.
-    """
-    settings = bert_settings(config, vocab_size)
+def _config_json(model: ModelRecord, head: TaskHead | None) -> Settings:
+    """Return the content of config.json. PaddleNLP masks the slots that hold the token `pad_token_id`."""
+    config = model.config
+    settings = bert_settings(config, len(model.parameters["word_embedding"]))
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
     content: Settings = {
         "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
@@ -214,7 +204,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
         "dtype": "float32",
         "embedding_size": config.embedding_size,
         **settings,
-        "pad_token_id": pad_token,
+        "pad_token_id": model.vocabulary.pad,
         "use_sentence_embedding": config.use_sentence_embedding,
     }
     if config.use_relative_position:
@@ -237,31 +227,6 @@ def family_of(settings: Settings) -> str | None:
 def is_paddlenlps(folder: Path, settings: Settings) -> bool:
     """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
-
-
-# Class -> its outputs, and what they are.
-OUTPUTS = {
-    "AutoModel": ("sequence_output, pooled_output", "`sequence_output` is float32 [texts, tokens, hidden_size]."),
-    "ErnieGramForSequenceClassification": ("logits", "`logits` is float32 [texts, classes]."),
-    "ErnieGramForTokenClassification": ("logits", "`logits` is float32 [texts, tokens, classes]."),
-    "ErnieGramForQuestionAnswering": ("start_logits, end_logits", "Both are float32 [texts, tokens]."),
-}
-TOKENIZER = (
-    "tokenizer: ErnieGramTokenizer makes each symbol (such as € ° → ™ or an emoji) a word, and the name of a special "
-    "token in a text, such as `[SEP]`, the special token. The model was trained without these two rules, so such texts "
-    "have other token IDs: 0.06 % of the fields of GLUE's development sets, 0.19 % of CLUE's"
-)
-
-
-def _differences(model: ModelRecord) -> list[str]:
-    """Return what PaddleNLP does differently without a loss, one sentence each."""
-    found, config = [TOKENIZER], model.config
-    if not config.use_sentence_embedding:
-        zero = "the model has none, so their table is zero, and fine-tuning in PaddleNLP trains it"
-        found.append(f"segments: PaddleNLP always adds segment embeddings; {zero}")
-    if not config.use_pooler:
-        found.append("pooler: the model has none; PaddleNLP draws one at random when it loads the folder, and says so")
-    return found
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -196,6 +196,7 @@ def test_the_mask_of_the_example_is_the_bias_by_its_definition() -> None:
 def test_segments_of_an_export_that_were_trained_in_paddlenlp_are_read(tmp_path: Path) -> None:
     folder = written(tmp_path / "export", model_of(dataclasses.replace(PLAIN, use_sentence_embedding=False)))
     arrays = load_file(folder / "model.safetensors")
+    assert "\n- segments: PaddleNLP always adds" in (folder / "README.md").read_text()
     arrays[SEGMENTS][1, 3] = 0.5
     save_file(arrays, folder / "model.safetensors")
     read = paddlenlp.read(folder)
