@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.model import ModelRecord, Obstacle
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.names import (
     MAPPING,
     RELATIVE,
@@ -22,6 +22,7 @@ from ernie_gram.formats.names import (
     Column,
     Renamed,
     foreign_prefix,
+    from_ours,
     is_transposed,
     names,
     to_ours,
@@ -92,12 +93,20 @@ def encoder_parameters(model: ModelRecord) -> Arrays:
     return {name: model.parameters[name] for name in encoder_shapes(config)}
 
 
-def held_parameters(model: ModelRecord, column: Column) -> Arrays:
-    """Return what a format of other software holds of the parameters: of the encoder, the pooler and the heads.
+def held_arrays(model: ModelRecord, column: Column, with_prefix: bool = False) -> Arrays:
+    """Return what a format of other software holds of the parameters, under its names.
 
-    The tables that the software always reads and that the model does not have are zeros. The head over tokens has a
-    bias for every row of the token embedding; that of rows beyond the vocabulary is NEVER.
+    That is the encoder, the pooler and some heads. The tables that the software always reads and that the model does
+    not have are zeros. The head over tokens has a bias for every row of the token embedding; that of rows beyond the
+    vocabulary is NEVER.
+
+    Args:
+        with_prefix: as for `from_ours`.
     """
+    return from_ours(_held(model, column), column, model.config.num_hidden_layers, with_prefix)
+
+
+def _held(model: ModelRecord, column: Column) -> Arrays:
     config = model.config
     arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
     if ALWAYS_READ[column] == RELATIVE:
@@ -119,38 +128,30 @@ def needs_relative_position(model: ModelRecord) -> bool:
     return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
-def obstacles(
+def losses(
     model: ModelRecord, column: Column, software: str, relative: str = "", epsilon: float | None = None
-) -> list[Obstacle]:
-    """Return what a format of other software cannot hold of a model.
+) -> list[str]:
+    """Return what a format of other software cannot hold of a model, one line each.
 
     Args:
         software: its name, for the reasons.
         relative: what it does in place of a bias by relative position; "" if it has one.
         epsilon: the only layer_norm_eps that it has; None if it is a setting there.
+
+    Raises InputError for a vocabulary or embeddings that it cannot have.
     """
-    config, vocabulary, known = model.config, model.vocabulary, names(column, 0)
-    found = list(map(Obstacle, _lost_heads(model, column)))
+    config, vocabulary, known, cannot = model.config, model.vocabulary, names(column, 0), f"{software} cannot hold"
     if not isinstance(vocabulary, WordPieceVocabulary):
         only = f"only WordPiece ({WordPieceVocabulary.file_name})"
-        found.append(Obstacle(f"a vocabulary of {vocabulary.kind}: {only}", is_loss=False))
+        raise InputError(f"{model.source}: {cannot} a vocabulary of {vocabulary.kind}: {only}")
     if MAPPING not in known and config.embedding_size != config.hidden_size:
-        reason = f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size"
-        found.append(Obstacle(reason, is_loss=False))
-    if relative and needs_relative_position(model):
-        found.append(Obstacle(f"relative position: {relative}"))
-    if epsilon not in (None, config.layer_norm_eps):
-        changed = f"{software} has {epsilon:g}, so the outputs change slightly"
-        found.append(Obstacle(f"layer_norm_eps {config.layer_norm_eps:g}: {changed}"))
-    return found
-
-
-def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
-    kept = encoder_parameters(model) | held_parameters(model, column)
-    left_out, lost = [name for name in model.parameters if name not in kept], []
+        reason = f"emb_size {config.embedding_size}: its embeddings are of hidden_size"
+        raise InputError(f"{model.source}: {cannot} {reason}")
+    kept, lost = encoder_parameters(model) | _held(model, column), list[str]()
+    left_out = [name for name in model.parameters if name not in kept]
     task_head = [name for name in left_out if name.startswith(TASK_PREFIX)]
     if heads := [name for name in left_out if name not in task_head]:
-        has_head = HEAD_BIAS in names(column, 0)
+        has_head = HEAD_BIAS in known
         held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
         lost.append(f"{some_of(heads)}: {held}")
     if task_head:
@@ -160,6 +161,11 @@ def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     if model.head:
         lost.append(f"a head of your own, {counted(len(model.head), 'array')}: only our own folders hold one")
+    if relative and needs_relative_position(model):
+        lost.append(f"relative position: {relative}")
+    if epsilon not in (None, config.layer_norm_eps):
+        changed = f"{software} has {epsilon:g}, so the outputs change slightly"
+        lost.append(f"layer_norm_eps {config.layer_norm_eps:g}: {changed}")
     return lost
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,19 +75,6 @@ class ModelRecord:
 
 
 @dataclass(frozen=True)
-class Obstacle:
-    """A part of a model that a format cannot hold.
-
-    Attributes:
-        reason: what cannot be held, and why, in one line.
-        is_loss: whether the rest can be written if the user accepts the loss; if not, nothing can be written.
-    """
-
-    reason: str
-    is_loss: bool = True
-
-
-@dataclass(frozen=True)
 class Format:
     """A format of model folders.
 
@@ -96,17 +83,17 @@ class Format:
         looks_for: the files by which `detect` recognises it, in words.
         detect: returns whether a folder has this format.
         read: returns the model in a folder; raises InputError that names the file.
-        cannot_hold: returns what the format cannot hold of a model; [] if reading what was written gives the same
-            model. None for a format that is only read.
-        write: takes a model, an empty folder, and the name that it will have, and writes the files of the model, which
-            has no obstacles but losses. None for a format that is only read.
+        losses: returns what is lost of a model, one line each; [] if reading what was written gives the same model.
+            Raises InputError if nothing can be written.
+        write: takes a model, an empty folder, and the name that it will have, and writes the files of the model. None
+            for a format that is only read.
     """
 
     name: str
     looks_for: str
     detect: Callable[[Path], bool]
     read: Callable[[Path], ModelRecord]
-    cannot_hold: Callable[[ModelRecord], Sequence[Obstacle]] | None = None
+    losses: Callable[[ModelRecord], list[str]] = lambda model: []
     write: Callable[..., None] | None = None
 
 

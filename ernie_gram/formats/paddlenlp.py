@@ -20,17 +20,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles, read_foreign
-from ernie_gram.formats.model import Format, ModelRecord, Obstacle
+from ernie_gram.formats.heads import held_arrays, losses, needs_relative_position, read_foreign
+from ernie_gram.formats.model import Format, ModelRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
-from ernie_gram.formats.names import from_ours
 from ernie_gram.formats.parameters import BERT_DEFAULTS, Settings, bert_settings, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
 from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.run.checkpoint import save_safetensors
-from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 TaskClass: TypeAlias = Literal[
@@ -95,10 +93,7 @@ class TaskHead:
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has a model of PaddleNLP; raises InputError if its settings are damaged."""
-    has_weights = any((folder / name).is_file() for name in (SAFETENSORS, PDPARAMS))
-    if not has_weights or not (folder / CONFIG).is_file():
-        return False
-    settings = read_json(folder / CONFIG)
+    settings = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     family = family_of(settings)
     return family == ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
@@ -120,15 +115,13 @@ def read(folder: Path) -> ModelRecord:
     # Without vocab_size, it is the number of rows of the token embedding.
     defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
     settings = defaults | stored | FIXED[family]
-    if stored.get("pool_act", "tanh") != "tanh":
-        raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     rules = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
     vocabulary = read_vocabulary(folder, rules, str(folder / TOKENIZER_SETTINGS))
     return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
-def cannot_hold(model: ModelRecord) -> list[Obstacle]:
+def lost(model: ModelRecord) -> list[str]:
     """Return what PaddleNLP's classes cannot hold of a model, or compute differently.
 
     Relative position is a loss, because PaddleNLP never applies it, unless its table is zero. Another layer_norm_eps
@@ -138,7 +131,7 @@ def cannot_hold(model: ModelRecord) -> list[Obstacle]:
         "PaddleNLP stores the table of the bias but never applies it, and computes something else, unless it is given "
         f"the attention mask that {EXAMPLE} makes"
     )
-    return obstacles(model, "paddlenlp", "PaddleNLP", relative, LAYER_NORM_EPS)
+    return losses(model, "paddlenlp", "PaddleNLP", relative, LAYER_NORM_EPS)
 
 
 def write(
@@ -153,7 +146,7 @@ def write(
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
     Args:
-        model: without obstacles other than losses, see `cannot_hold`.
+        model: one that PaddleNLP's classes can hold, see `lost`.
         name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
@@ -161,8 +154,7 @@ def write(
         further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
-    held = held_parameters(model, "paddlenlp")
-    arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=head is not None)
+    arrays = held_arrays(model, "paddlenlp", with_prefix=head is not None)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     save_safetensors(folder / SAFETENSORS, arrays)
@@ -184,7 +176,7 @@ def write(
         needs_mask=needs_relative_position(model),
         different=different,
     )
-    card = model_card(model, name, NAME, how, arrays, [obstacle.reason for obstacle in cannot_hold(model)])
+    card = model_card(model, name, NAME, how, arrays, lost(model))
     (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)
@@ -195,7 +187,7 @@ def write(
 def _config_json(model: ModelRecord, head: TaskHead | None) -> Settings:
     """Return the content of config.json. PaddleNLP masks the slots that hold the token `pad_token_id`."""
     config = model.config
-    settings = bert_settings(config, len(model.parameters["word_embedding"]))
+    settings = bert_settings(model)
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
     content: Settings = {
         "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
@@ -229,4 +221,4 @@ def is_paddlenlps(folder: Path, settings: Settings) -> bool:
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
 
 
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, lost, write)

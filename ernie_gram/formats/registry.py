@@ -75,14 +75,12 @@ def write_model(
     if chosen is None:
         raise InputError(f"format {format_name}: not one of {', '.join(WRITTEN_NAMES)}")
     check_new_folder(folder)
-    assert chosen.cannot_hold is not None
     assert chosen.write is not None
-    obstacles = chosen.cannot_hold(model)
-    refused = [obstacle for obstacle in obstacles if not (obstacle.is_loss and accept_loss)]
-    if refused:
-        reasons = "; nor ".join(obstacle.reason for obstacle in refused)
-        advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in refused) else ""
-        raise InputError(f"{model.source}: {format_name} cannot hold {reasons}{advice}")
+    losses = chosen.losses(model)
+    if losses and not accept_loss:
+        reasons = "; nor ".join(losses)
+        advice = "--accept_loss writes the model all the same"
+        raise InputError(f"{model.source}: {format_name} cannot hold {reasons}; {advice}")
     with atomic_folder(folder) as partial:
         chosen.write(model, partial, folder.name, **options)
-    return [obstacle.reason for obstacle in obstacles]
+    return losses

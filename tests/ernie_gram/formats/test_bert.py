@@ -104,7 +104,7 @@ def test_tables_of_tasks_are_left_out_unless_the_model_reads_them(tmp_path: Path
     table = {"bert.embeddings.task_type_embeddings.weight": np.ones((3, HIDDEN), np.float32)}
     model = read_model(bert_folder(tmp_path / "ernie", BERT | table, model_type="ernie"))
     np.testing.assert_equal(model.parameters, read_model(bert_folder(tmp_path / "bert")).parameters)
-    with pytest.raises(InputError, match=r"config\.json: use_task_id: .*ERNIE 3\.0"):
+    with pytest.raises(InputError, match=r"config\.json: use_task_id True: .*ERNIE 3\.0"):
         read_model(bert_folder(tmp_path / "tasks", BERT | table, model_type="ernie", use_task_id=True))
 
 

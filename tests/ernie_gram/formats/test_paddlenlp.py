@@ -149,16 +149,15 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     """A relative position of zeros is none."""
     model = model_of(RELATIVE)
     model.parameters["rel_pos_embedding"][:] = 0
-    assert paddlenlp.cannot_hold(model) == bert.cannot_hold(model) == []
+    assert paddlenlp.lost(model) == bert.lost(model) == []
     model = model_of()
     model.parameters["mask_lm_trans_fc.w_0"] = np.ones((16, 128), np.float32)
     model.parameters["ngram_embedding"] = np.ones((3, 16), np.float32)
-    (obstacle,) = paddlenlp.cannot_hold(model)
-    assert obstacle.is_loss
-    assert all(name in obstacle.reason for name in ("mask_lm_trans_fc.w_0", "ngram_embedding"))
+    (reason,) = paddlenlp.lost(model)
+    assert all(name in reason for name in ("mask_lm_trans_fc.w_0", "ngram_embedding"))
     folder = written(tmp_path / "export", model)
     assert set(load_file(folder / "model.safetensors")) == NAMES.keys()
-    assert f"\n- {obstacle.reason}\n" in (folder / "README.md").read_text()
+    assert f"\n- {reason}\n" in (folder / "README.md").read_text()
     assert not (folder / paddlenlp.EXAMPLE).exists()
     change_json(folder / "config.json", architectures=["LlamaForCausalLM"])
     assert not paddlenlp.detect(folder)

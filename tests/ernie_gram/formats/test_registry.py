@@ -170,7 +170,7 @@ def add_lexicon(folder: Path, t: str = "1.5", **changes: str) -> None:
 
 SCALE = "pre_encoder_layer_norm_scale"
 SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda folder: edit_weights(folder, **{SCALE: None}), f"{WEIGHTS}: parameter {SCALE} is missing"),
+    "missing": (lambda folder: edit_weights(folder, **{SCALE: None}), f"{WEIGHTS}: {SCALE} missing"),
     "truncated": (lambda folder: os.truncate(folder / WEIGHTS, 500), f"{WEIGHTS}: "),
     "settings": (lambda folder: edit_config(folder, num_hidden_layers=3), "missing; a model with these settings has"),
     "no size": (lambda folder: edit_config(folder, vocab_size=None), f"{CONFIG}: vocab_size: missing"),

@@ -171,7 +171,7 @@ def test_the_state_of_the_optimizer_beside_the_parameters_is_left_out_with_a_not
 
 def test_a_layout_without_its_settings_or_with_others_is_refused(tmp_path: Path) -> None:
     folder = static_folder(tmp_path / "static")
-    for name, message in (("params/word_embedding", "word_embedding is missing"), ("ernie_config.json", "static: ")):
+    for name, message in (("params/word_embedding", "word_embedding missing"), ("ernie_config.json", "static: ")):
         (folder / name).unlink()
         with pytest.raises(InputError, match=message):
             read_model(folder)
