@@ -24,7 +24,7 @@ FRONT_MATTER = "---"
 
 
 def model_card(
-    model: ModelRecord, name: str, library: str, loading: str, arrays: Arrays, lost: Sequence[str] = ()
+    model: ModelRecord, name: str, library: str, arrays: Arrays, loading: str = "", lost: Sequence[str] = ()
 ) -> str:
     """Return the card of a model folder, in Markdown.
 
@@ -32,8 +32,8 @@ def model_card(
         model: as it was before it was written.
         name: the title, usually the name of the folder.
         library: what loads the folder.
-        loading: Markdown: how to load it.
         arrays: its parameters, which are counted.
+        loading: Markdown: how to load it; "" for a folder of our own.
         lost: what the folder does not hold or the library computes differently, one sentence each.
     """
     licence, training = licence_of(model.source), model.training or TrainingRecord()

@@ -58,12 +58,6 @@ RUN_SECTIONS = ("model", "paths", "trainer")
 TRAINING_SECTIONS = ("seed", "optimizer")
 RUN_LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
 
-LOADING = """
-This is a model folder of the ERNIE-Gram project. Its commands take it wherever they take a model, and
-`ernie-gram convert` writes it in the formats of other projects. `model.safetensors` has float32 arrays;
-matrices are [in, out].
-"""
-
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has the files of this format."""
@@ -104,7 +98,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
-    card = model_card(model, name, NAME, LOADING, model.parameters)
+    card = model_card(model, name, NAME, model.parameters)
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 

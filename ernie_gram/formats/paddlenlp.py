@@ -5,7 +5,7 @@
     vocab.txt, tokenizer_config.json, special_tokens_map.json
     README.md                                       model card
     community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
-    exact_relative_position.py                      only for a model with relative position, see `cannot_hold`
+    exact_relative_position.py                      only for a model with relative position, see `lost`
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
 creates the table of relative position, but never applies it; it always adds segment embeddings; its LayerNorm has 1e-5.
@@ -13,7 +13,7 @@ creates the table of relative position, but never applies it; it always adds seg
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -140,7 +140,7 @@ def write(
     name: str,
     head: TaskHead | None = None,
     max_tokens: int | None = None,
-    different: Sequence[str] = (),
+    long_text: str = "head",
     further: Mapping[str, str] | None = None,
 ) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
@@ -150,7 +150,7 @@ def write(
         name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
-        different: what else PaddleNLP does differently, for the card; one sentence each.
+        long_text: what a task reads of a text that is too long, for the card; PaddleNLP reads the "head".
         further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
@@ -174,9 +174,9 @@ def write(
         task=model.training.task if model.training else "",
         class_name=head.architecture if head else "AutoModel",
         needs_mask=needs_relative_position(model),
-        different=different,
+        long_text=long_text,
     )
-    card = model_card(model, name, NAME, how, arrays, lost(model))
+    card = model_card(model, name, NAME, arrays, how, lost(model))
     (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)

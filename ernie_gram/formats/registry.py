@@ -43,8 +43,7 @@ def read_model(path: Path) -> ModelRecord:
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
         settings = read_json(path / bert.CONFIG) if (path / bert.CONFIG).is_file() else {}
-        kind = repr(settings["model_type"]) if settings.get("model_type") else 'missing; a BERT has "bert"'
-        type_ = f" ({bert.CONFIG}: model_type is {kind})" if settings else ""
+        type_ = f" ({bert.CONFIG}: model_type is {settings.get('model_type')!r})" if settings else ""
         raise InputError(
             f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder{type_}; "
             f"a format is recognised by {'; '.join(each.looks_for for each in FORMATS)}"

@@ -66,13 +66,8 @@ def view_of_bytes(
     sizes = checked_sizes(shape)
     needed = math.prod(sizes) * dtype.itemsize
     if needed != len(data):
-        raise ValueError(f"shape {list(sizes)} of {type_name(dtype)} takes {needed} bytes, but {len(data)} are stored")
+        raise ValueError(f"the shape {list(sizes)} takes {needed} bytes, but {len(data)} are stored")
     return np.frombuffer(data, dtype).reshape(sizes, order=order)
-
-
-def type_name(dtype: np.dtype) -> str:
-    """Return the name of an element type; numpy's name for BFLOAT16 is "void16"."""
-    return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
 def forget_pages(array: np.ndarray) -> None:

@@ -31,7 +31,7 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     described = model(source=tmp_path, pretraining=pretraining, training=training)
     (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
     arrays = {"a": np.zeros((617, 2))}
-    card = model_card(described, "base-en", "some_library", "Load it so.", arrays, ["one loss", "another"])
+    card = model_card(described, "base-en", "some_library", arrays, "Load it so.", ["one loss", "another"])
     front = yaml.safe_load(card.split("---")[1])
     assert front == {"library_name": "some_library", "tags": ["ernie-gram"], "license": "apache-2.0"}
     found = sections(card)
@@ -41,7 +41,7 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     shown = yaml.safe_load(found["Settings"].strip("`").removeprefix("yaml"))
     assert (shown["seed"], shown["trainer"], shown["model"]["layer_norm_eps"]) == (3, {"max_steps": 500}, 1e-12)
     assert "| perplexity | 217 |\n| ngram_perplexity | 12,960 |" in found["Scores"]
-    found = sections(model_card(model(), "name", "some_library", "Load it so.", arrays))
+    found = sections(model_card(model(), "name", "some_library", arrays, "Load it so."))
     assert found["Scores"] == "None recorded."
 
 
