@@ -20,11 +20,11 @@ from ernie_gram.formats.names import (
     SEGMENTS,
     TOKEN_HEAD,
     Column,
-    Renamed,
     foreign_prefix,
     from_ours,
     is_transposed,
     names,
+    oriented,
     to_ours,
 )
 from ernie_gram.formats.parameters import (
@@ -191,10 +191,10 @@ def read_foreign(
     if foreign := foreign_prefix(stored, column):
         stored = {name.removeprefix(foreign): values for name, values in stored.items()}
         said.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
-    found = to_ours(stored, column, config.num_hidden_layers, path)
-    arrays = found.arrays
-    if found.left_out:
-        said.append(f"left out {some_of(found.left_out)}: no part of an encoder or of a head over tokens")
+    spelled, left_out = to_ours(stored, column, config.num_hidden_layers, path)
+    arrays = {ours: oriented(stored[theirs], ours, column) for ours, theirs in spelled.items()}
+    if left_out:
+        said.append(f"left out {some_of(left_out)}: no part of an encoder or of a head over tokens")
     for table, key in OPTIONAL_TABLES.items():
         if table not in arrays or getattr(config, key):
             continue
@@ -204,8 +204,8 @@ def read_foreign(
             said.append(f"{table} is not zero, so the model reads it, although {key} is false in its settings")
         elif arrays.pop(table).any():
             said.append(f"left out {table}: the model does not read it ({key} is false)")
-    config = _completed(config, found, column, path)
-    check_numbers({found.spelled[name]: values for name, values in arrays.items()}, path)
+    config = _completed(config, arrays, spelled, column, path)
+    check_numbers({spelled[name]: values for name, values in arrays.items()}, path)
     tokens, rows = len(vocabulary), len(arrays["word_embedding"])
     check_vocabulary(vocabulary, rows, weights.parent)
     if HEAD_BIAS in arrays:
@@ -219,12 +219,14 @@ def read_foreign(
     return ModelRecord(weights.parent, name, config, arrays, vocabulary, None, heads, (*said, *notes))
 
 
-def _completed(config: ModelConfig, found: Renamed, column: Column, source: str) -> ModelConfig:
+def _completed(
+    config: ModelConfig, arrays: Arrays, spelled: dict[str, str], column: Column, source: str
+) -> ModelConfig:
     """Return the settings, completed by those that the parameters of a file determine.
 
     Raises InputError if the parameters do not fit the settings.
     """
-    shapes = {name: values.shape for name, values in found.arrays.items()}
+    shapes = {name: values.shape for name, values in arrays.items()}
     # Heads for fine-tuning read the transform alone.
     has_transform, has_head = HEAD_TRANSFORM[0] in shapes, HEAD_BIAS in shapes or HEAD_NORM in shapes
     width = shapes[HEAD_TRANSFORM[0]][-1:] if has_transform else (config.out_emb_size,)
@@ -243,6 +245,5 @@ def _completed(config: ModelConfig, found: Renamed, column: Column, source: str)
         {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in each.items()}
         for each in (shapes, expected)
     )
-    spelled = names(column, config.num_hidden_layers) | found.spelled
-    check_shapes(shapes | dict.fromkeys(found.unknown, ()), expected, source, spelled)
+    check_shapes(shapes, expected, source, names(column, config.num_hidden_layers) | spelled)
     return config

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -115,22 +115,6 @@ def names(column: Column, num_layers: int) -> dict[str, str]:
     return {row[0]: row[index] for row in rows(num_layers) if row[index]}
 
 
-class Renamed(NamedTuple):
-    """The parameters of a file under our names.
-
-    Attributes:
-        arrays: BERT's matrices as [in, out].
-        spelled: our name -> the name in the file.
-        left_out: names in the file of what a model of ours does not hold.
-        unknown: names in the file that are not in the table.
-    """
-
-    arrays: Arrays
-    spelled: dict[str, str]
-    left_out: list[str]
-    unknown: list[str]
-
-
 def foreign_prefix(in_file: Iterable[str], column: Column) -> str:
     """Return what a wrapper of the model put before all names in a file, such as "module.", or ""."""
     own = "|".join(map(re.escape, PREFIXES[column]))
@@ -139,37 +123,34 @@ def foreign_prefix(in_file: Iterable[str], column: Column) -> str:
     return foreign if all(name.startswith(foreign) for name in in_file) else ""
 
 
-def to_ours(stored: Arrays, column: Column, num_layers: int, source: str) -> Renamed:
-    """Look up the names of a file.
+def to_ours(stored: Arrays, column: Column, num_layers: int, source: str) -> tuple[dict[str, str], list[str]]:
+    """Return our name -> the name in a file; and the names in the file of what a model of ours does not hold.
 
-    Raises InputError, which names `source`, if two of them mean the same parameter, or if a copy differs from it.
+    A name that is not in the table is in the first value under "unknown", a space and itself. Raises InputError, which
+    names `source`, if two names mean the same parameter, or if a copy differs from it.
     """
-    copies = dict[str, str]()
+    spelled, copies, left_out = dict[str, str](), dict[str, str](), list[str]()
     ours_of = {theirs: ours for ours, theirs in names(column, num_layers).items()}
-    found = Renamed({}, {}, [], [])
     for name in stored:
         bare = _bare(name, column)
         ours = ours_of.get(bare)
-        if ours in found.spelled:
-            raise InputError(f"{source}: {found.spelled[ours]} and {name} are the same parameter; remove one of them")
+        if ours in spelled:
+            raise InputError(f"{source}: {spelled[ours]} and {name} are the same parameter; remove one of them")
         if ours is not None:
-            found.spelled[ours] = name
+            spelled[ours] = name
         elif re.match(LEFT_OUT[column], bare):
-            found.left_out.append(name)
+            left_out.append(name)
         elif bare in COPIES:
             copies[name] = COPIES[bare]
         else:
-            found.unknown.append(name)
+            spelled[f"unknown {name}"] = name
     for name, ours in copies.items():
-        original = found.spelled.setdefault(ours, name)  # the file may have the copy only
+        original = spelled.setdefault(ours, name)  # the file may have the copy only
         if not np.array_equal(stored[name], stored[original]):
             raise InputError(
                 f"{source}: {name} differs from {original}; only heads with tied parameters can be converted"
             )
-    for ours, name in found.spelled.items():
-        values = stored[name]
-        found.arrays[ours] = np.ascontiguousarray(values.T) if is_transposed(ours, column) else values
-    return found
+    return spelled, left_out
 
 
 def _bare(name: str, column: Column) -> str:
@@ -189,11 +170,14 @@ def from_ours(arrays: Arrays, column: Column, num_layers: int, with_prefix: bool
     theirs = names(column, num_layers)
     prefix = PREFIXES[column][0] if with_prefix and PREFIXES[column] else ""
     return {
-        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: np.ascontiguousarray(values.T)
-        if is_transposed(name, column)
-        else values
+        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: oriented(values, name, column)
         for name, values in arrays.items()
     }
+
+
+def oriented(values: np.ndarray, ours: str, column: Column) -> np.ndarray:
+    """Return a parameter from a column in our orientation, or one of ours in that of the column."""
+    return np.ascontiguousarray(values.T) if is_transposed(ours, column) else values
 
 
 def is_transposed(ours: str, column: Column) -> bool:

@@ -34,7 +34,6 @@ from ernie_gram.formats.parameters import (
 )
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
-from ernie_gram.model.config import ModelConfig
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
@@ -80,8 +79,8 @@ def read(folder: Path) -> ModelRecord:
     head = read_arrays(folder / HEAD) if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
     arrays = read_arrays(folder / WEIGHTS)
-    check_own_parameters(arrays, str(folder / WEIGHTS), config, pretraining, vocabulary, lexicon)
-    return ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training, head)
+    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training, head)
+    return checked_record(record, str(folder / WEIGHTS))
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
@@ -102,37 +101,27 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
-def check_own_parameters(
-    arrays: checkpoint.Arrays,
-    source: str,
-    config: ModelConfig,
-    pretraining: dict[str, Any] | None,
-    vocabulary: Vocabulary,
-    lexicon: Lexicon | None,
-) -> None:
-    """Raise InputError, which names `source`, unless parameters are exactly those of the settings, and finite.
+def checked_record(model: ModelRecord, source: str) -> ModelRecord:
+    """Return a model; raises InputError, which names `source`, unless its parameters fit its settings and are finite.
 
     Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
-    which ask for the others by name and shape, are unknown to this package.
-
-    Args:
-        pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
-            of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
+    which ask for the others by name and shape, are unknown to this package. Without prediction heads, there may still
+    be the transform of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
     """
-    check_numbers(arrays, source)
-    expected, shapes = encoder_shapes(config), {name: values.shape for name, values in arrays.items()}
-    if pretraining is not None:
-        num_ngrams = len(lexicon) if lexicon is not None and is_explicit(pretraining) else 0
-        expected |= head_shapes(config, len(vocabulary) + num_ngrams)
+    config, heads, lexicon = model.config, model.pretraining, model.lexicon
+    check_numbers(model.parameters, source)
+    expected, unchecked = encoder_shapes(config), [TASK_PREFIX]
+    if heads is not None:
+        num_ngrams = len(lexicon) if lexicon is not None and is_explicit(heads) else 0
+        expected |= head_shapes(config, len(model.vocabulary) + num_ngrams)
         # The names of a term's parameters begin with its own, and its weight is among the settings.
-        weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
-        unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
-    else:
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
-        if HEAD_TRANSFORM[0] in shapes:
-            expected |= head_shapes(config)
-    check_shapes(shapes, expected, source)
+        weights = (key for key in heads.get("objective", {}) if key.endswith("_weight"))
+        unchecked = [*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights)]
+    elif HEAD_TRANSFORM[0] in model.parameters:
+        expected |= head_shapes(config)
+    found = {name: each.shape for name, each in model.parameters.items() if not name.startswith(tuple(unchecked))}
+    check_shapes(found, expected, source)
+    return model
 
 
 def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
@@ -182,10 +171,10 @@ def read_run(folder: Path) -> ModelRecord:
     # A fine-tuned model has no prediction heads.
     pretraining = {key: sections[key] for key in PREDICTION_SECTIONS} if "objective" in state.config else None
     arrays = read_arrays(path / checkpoint.MODEL)
-    check_own_parameters(arrays, str(path / checkpoint.MODEL), config, pretraining, vocabulary, lexicon)
     # Later evaluations are of other parameters.
     training = _training_of(run, state.config, sections, last_evaluation(run, state.step))
-    return ModelRecord(path, RUN_NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
+    record = ModelRecord(path, RUN_NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
+    return checked_record(record, str(path / checkpoint.MODEL))
 
 
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:

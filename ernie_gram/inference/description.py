@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.ours import check_own_parameters, checked_heads
+from ernie_gram.formats.ours import checked_heads, checked_record
 from ernie_gram.formats.parameters import model_config
 from ernie_gram.formats.untrusted.reading import read_program
 from ernie_gram.formats.vocabularies import check_vocabulary
@@ -90,5 +90,5 @@ def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:
     check_vocabulary(vocabulary, config.vocab_size or 1, folder)
     lexicon = Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None
     heads = heads if tree.get("outputs") == FILL_MASK else None
-    check_own_parameters(arrays, str(folder / PARAMETERS), config, heads, vocabulary, lexicon)
-    return ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, heads), text
+    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, heads)
+    return checked_record(record, str(folder / PARAMETERS)), text

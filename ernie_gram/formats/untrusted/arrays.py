@@ -107,11 +107,10 @@ def _converted(array: np.ndarray) -> np.ndarray:
         bits = np.array(array.view("<u2"), np.uint32, order="C")
         bits <<= np.uint32(16)
         return bits.view(np.float32)
-    if array.dtype == bool:
-        return array.view(np.uint8) != 0  # bytes in a file may be neither 0 nor 1
-    is_float = np.issubdtype(array.dtype, np.floating)
+    if not np.issubdtype(array.dtype, np.floating):
+        return array  # no parameter
     with np.errstate(over="ignore"):  # gives infinity, which is refused later
-        return np.asarray(array, np.float32 if is_float else array.dtype.newbyteorder("="), order="C")
+        return np.asarray(array, np.float32, order="C")
 
 
 def read_safetensors(path: Path, data: memoryview) -> Arrays:
