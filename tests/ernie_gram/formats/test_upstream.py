@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
+from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable
 from reader.errors import InputError
 from tests.support import reference_model as reference
 from tests.support.model_folders import VOCABULARY, encoder_output, random_ids
@@ -80,16 +80,6 @@ for i in range(L):
         DYGRAPH[f"{block}.ffn.{letter}.bias"] = STATIC[f"{name}.b_0"]
 
 
-def variable(values: np.ndarray) -> bytes:
-    """Return a variable as Paddle's operator `save` writes it: versions 0, no level of detail, then a message."""
-    dims = b"".join(
-        b"\x10" + bytes([size & 127 | 128] * (size > 127) + [size >> 7 if size > 127 else size])
-        for size in values.shape
-    )
-    message = b"\x08\x05" + dims  # field 1: float32; field 2: each size
-    return struct.pack("<IQIi", 0, 0, 0, len(message)) + message + values.tobytes()
-
-
 def write_common(folder: Path, **changes: Any) -> Path:
     folder.mkdir()
     (folder / "ernie_config.json").write_text(json.dumps(CONFIG | changes))
@@ -101,7 +91,7 @@ def write_common(folder: Path, **changes: Any) -> Path:
 def static_folder(folder: Path, **changes: Any) -> Path:
     (write_common(folder, **changes) / "params").mkdir()
     for name, values in STATIC.items():
-        (folder / "params" / name).write_bytes(variable(values))
+        write_paddle_variable(folder / "params" / name, values)
     return folder
 
 
@@ -158,12 +148,9 @@ def test_the_dygraph_layout_is_read_and_computes_upstreams_forward_pass(relative
 def test_the_state_of_the_optimizer_beside_the_parameters_is_left_out_with_a_note(tmp_path: Path) -> None:
     """Upstream's training saves all its variables into `params/`."""
     folder = static_folder(tmp_path / "static")
-    for name, values in STATIC.items():
-        for ending in ("_moment1_0", "_moment2_0"):
-            (folder / "params" / f"{name}{ending}").write_bytes(variable(values))
-        for ending in ("_beta1_pow_acc_0", "_beta2_pow_acc_0"):
-            (folder / "params" / f"{name}{ending}").write_bytes(variable(np.ones(1, np.float32)))
-    (folder / "params" / "scheduled_learning_rate").write_bytes(variable(np.ones(1, np.float32)))
+    names = [f"{name}{ending}" for name in STATIC for ending in ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0")]
+    for name in (*names, "scheduled_learning_rate"):
+        write_paddle_variable(folder / "params" / name, np.ones(1, np.float32))
     model = read_model(folder)
     np.testing.assert_equal(model.parameters, {name: STATIC[name] for name in STATIC.keys() - {"sent_embedding"}})
     assert any("scheduled_learning_rate" in note or "_moment1_0" in note for note in model.notes)

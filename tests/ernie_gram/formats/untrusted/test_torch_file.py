@@ -12,7 +12,7 @@ import pytest
 
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
-from tests.ernie_gram.formats.untrusted.test_paddle_pickle import ARRAYS, assert_equal
+from tests.ernie_gram.formats.untrusted.test_paddle_files import ARRAYS, assert_equal
 from tests.support.torch_writer import TorchTensor, tensor, write_archive
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)

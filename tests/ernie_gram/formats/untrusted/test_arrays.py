@@ -15,7 +15,7 @@ from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
-from tests.ernie_gram.formats.untrusted.test_paddle_pickle import ARRAYS, assert_equal
+from tests.ernie_gram.formats.untrusted.test_paddle_files import ARRAYS, assert_equal
 
 
 def written(path: Path, header: dict[str, Any] | str, data: bytes = b"") -> Path:
