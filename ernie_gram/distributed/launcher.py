@@ -25,7 +25,7 @@ from ernie_gram.distributed.device import is_gpu_package, visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
 from ernie_gram.distributed.watch import Rank, start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
-from ernie_gram.run.termination import noted_signals
+from ernie_gram.run.termination import HANG_SECONDS, noted_signals
 from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
 from reader.system.atomic_files import check_writable
 from reader.system.lock_files import lock_file
@@ -81,13 +81,13 @@ def processes_of_job() -> Processes:
 def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int) -> NoReturn:
     """Run Python with the arguments `command` in several processes, and end this process with their status.
 
-    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10). The job is
-    ended if a process makes no progress for `hang_seconds`.
+    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10). A process
+    that makes no progress for `hang_seconds` ends, and the job with it; 0 for never.
 
     Raises InputError if LOG_DIR cannot be used, and InUseError if another job uses it.
     """
     folder = _log_folder(processes)
-    # Two jobs would mix up their outputs and heartbeats. The lock is held until this process ends.
+    # Two jobs would mix up their outputs. The lock is held until this process ends.
     _lock = lock_file(folder / LAUNCHER_LOCK, f"LOG_DIR: choose another folder, {folder} is in use")
     here, size, first = processes.here, processes.size, processes.rank
     if master := processes.master:
@@ -101,6 +101,7 @@ def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int)
         "PADDLE_TRAINERS_NUM": str(size),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(names),
         "PADDLE_LOCAL_SIZE": str(here),
+        HANG_SECONDS: str(hang_seconds),
     }
     ranks: list[Rank] = []
     with noted_signals() as signals:
@@ -113,7 +114,7 @@ def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int)
             ranks.append(start(first + i, [sys.executable, "-u", *command], environment | own, log))
         with ranks[0].log.open(encoding="utf-8", errors="replace") as shown:
             shown.seek(ranks[0].log_start)
-            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read()), hang_seconds))
+            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read())))
 
 
 def _launch_arguments() -> argparse.Namespace:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays, State
-from ernie_gram.run.heartbeat import beat
+from ernie_gram.run.termination import beat
 from reader.errors import SystemRefusedError, print_warning
 
 Write = Callable[[], None]
