@@ -33,6 +33,7 @@ SAVED = {128 + number for number in SIGNALS}
 ENDED_BY_SIGNAL = SAVED | {-number for number in SIGNALS}
 REASONS = {
     signal.SIGKILL: "perhaps by the system, because memory ran out",
+    signal.SIGABRT: "an assertion failed; rank 0 needs the port of --master, which another program may have",
     signal.SIGBUS: "a file that it was reading became shorter, or a disk or memory is full",
 }
 

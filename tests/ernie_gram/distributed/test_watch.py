@@ -65,6 +65,7 @@ def run(ranks: list[Rank], *signals: int) -> tuple[int, list[str]]:
         ("echo Traceback; echo ValueError: bad; exit 1", 1, "ended with status 1: ValueError: bad"),
         ("exit 3", 3, "ended with status 3: no output"),
         ("kill -9 $$", 137, "was killed by SIGKILL (perhaps by the system, because memory ran out)"),
+        ("kill -6 $$", 134, "was killed by SIGABRT (an assertion failed; rank 0 needs the port of --master"),
         ("kill -7 $$", 135, "was killed by SIGBUS (a file that it was reading became shorter, or"),
         ("kill -11 $$", 139, "was killed by SIGSEGV; its output: "),
     ],
