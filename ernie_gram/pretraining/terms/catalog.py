@@ -18,8 +18,8 @@ from reader.batches.fields import Field
 # In the order in which their parameters are made and their losses are logged.
 TERMS: list[Term] = [Contiguous(), Explicit(), Comprehensive(), Generator(), ReplacedTokens()]
 
-# Operations of a product in the forward pass, and with its backward pass with respect to both factors.
-FORWARD, TRAINING = 1, 3
+# Operations of a product with its backward pass with respect to both factors, in products.
+TRAINING = 3
 
 
 def terms_of(objective: ObjectiveConfig) -> list[Term]:
@@ -58,27 +58,15 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
 
     Only matrix products are counted, which dominate (see products.py), without the one by which a GPU draws samples.
     """
-    return _flops(config, sizes, shape, terms_of(config.objective), TRAINING)
-
-
-def evaluation_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, float]:
-    """Return the operations of evaluating a batch, as `step_flops` does."""
-    return _flops(config, sizes, shape, evaluated(config.objective), FORWARD)
-
-
-def _flops(
-    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, terms: list[Term], factor: int
-) -> dict[str, float]:
-    # Evaluation, too, returns the rows that training wants.
     model, wanted = config.model, wanted_rows(config.objective, shape)
     parts = {
         "projections": projections(model, shape.rows, wanted),
         "feed-forward": feed_forward(model, shape.rows, wanted),
         "attention": attention(model, shape.rows, shape.slots),
     }
-    for term in terms:
+    for term in terms_of(config.objective):
         parts |= term.products(config, sizes, shape)
-    return {name: float(factor * value) for name, value in parts.items()}
+    return {name: float(TRAINING * value) for name, value in parts.items()}
 
 
 def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
