@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -149,6 +150,7 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         waiting, at_least = ", and the exchange: give --bandwidth", "at least "
     elif cluster.bandwidth and cluster.ranks > 1:
         waiting = f", and {prediction.waiting:.3f} s for the exchange at {size_text(cluster.bandwidth)}/s"
+    duration = timedelta(minutes=round(24 * 60 * prediction.days))
     rows = f", {prediction.rows:,.0f} rows of n-grams included" if prediction.rows else ""
     return (
         f"batch    {counted(batch_size, 'sequence')} on {cluster.ranks} process{'es' * (cluster.ranks != 1)}, at most "
@@ -162,20 +164,13 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"exchange {size_text(prediction.exchanged)} per step{rows}\n"
         f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}\n"
         f"time     {DAY / (prediction.compute + (prediction.waiting or 0.0)):,.0f} steps per day, "
-        f"{counted(config.trainer.max_steps, 'step')} in {at_least}{_duration(prediction.days)}"
+        f"{counted(config.trainer.max_steps, 'step')} in {at_least}{duration}"
     )
 
 
 def size_text(size: float) -> str:
     """Return a number of bytes in GB or MB."""
     return f"{size / 1e9:,.2f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
-
-
-def _duration(days: float) -> str:
-    hours = 24 * days
-    if hours < 1:
-        return f"{60 * hours:.1f} minutes"
-    return f"{hours:.1f} hours" if days < 1 else f"{days:,.2f} days"
 
 
 def _operations(number: float) -> str:

@@ -25,7 +25,7 @@ def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_
     assert "8 sequences on 4 processes, at most 2 each" in done.stdout
     assert re.search(r"memory +[\d.]+ MB per process", done.stdout)
     assert re.search(r"10\.0 MB hold \d+ sequences at a time at most", done.stdout)
-    assert re.search(r"[\d,]+ steps per day, 1,000,000 steps in [\d.]+ minutes", done.stdout)
+    assert re.search(r"[\d,]+ steps per day, 1,000,000 steps in (\d+ days?, )?\d+:\d\d:00", done.stdout)
     assert not list(tmp_path.iterdir())
     corpus = Path(shutil.copytree(built / "corpus", tmp_path / "corpus"))
     content = (corpus / "units.bin").read_bytes()
