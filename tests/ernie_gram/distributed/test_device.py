@@ -56,9 +56,8 @@ def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match=r"^--precision: .*X has no AMX"):
         check_device("cpu", "bfloat16", precision_key="--precision")
     pretend(0, replace=monkeypatch.setattr)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     assert check_device("auto", "float32", 9) is False
-    with pytest.raises(InputError, match=r"^--device: .*'7'"):
+    with pytest.raises(InputError, match=r"^--device: .* sees none; use cpu"):
         check_device("gpu", key="--device")
     with pytest.raises(InputError, match=r"^optimizer\.precision: "):
         check_device("auto", "float16")
