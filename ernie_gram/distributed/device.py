@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
+import importlib.metadata
 import os
 import platform
-import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
@@ -112,13 +110,8 @@ def visible_gpus() -> int:
 
 
 def is_gpu_package() -> bool:
-    """Return whether the installed Paddle was made for GPUs, as far as its files tell; it is not loaded."""
-    found = importlib.util.find_spec("paddle")
-    if found is None or found.origin is None:
-        return False
-    version = Path(found.origin).with_name("version") / "__init__.py"
-    made_for = re.search(r"^cuda_version *= *'(.*)'", version.read_text(encoding="utf-8"), re.MULTILINE)
-    return made_for is None or made_for[1] != "False"
+    """Return whether Paddle's package for GPUs is installed; it is not loaded."""
+    return any(importlib.metadata.distributions(name="paddlepaddle-gpu"))
 
 
 def gpu_number() -> int:

@@ -1,4 +1,4 @@
-"""What is set before Paddle loads: the processor, and SIGTERM; and how many processes meet."""
+"""What is set before Paddle loads: the processor, and SIGTERM; how many processes meet; and the end of a rank."""
 
 from __future__ import annotations
 
@@ -83,9 +83,10 @@ def test_a_sigterm_while_paddle_loads_takes_effect_afterwards() -> None:
 
 # No signal interrupts its C code.
 BLOCKED = """
-import hashlib, os
+import hashlib, os, signal
 from ernie_gram.distributed import world
 world.GRACE_SECONDS = 0.5
+signal.signal(signal.SIGTERM, print)
 print(os.getpid(), flush=True)
 hashlib.pbkdf2_hmac('sha256', b'x', b'y', 10**9)
 """
