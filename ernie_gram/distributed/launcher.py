@@ -35,7 +35,7 @@ ENVIRONMENT = """Environment variables:
                the number of this one; in a job step of Slurm (srun) with several tasks, set from Slurm's variables
   LOG_DIR      folder for the output of each process, for one job at a time (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
-  PADDLE_VERBOSE=1  show Paddle's own messages as well"""
+  GLOG_minloglevel  0 shows the messages of Paddle's C++ code as well"""
 # Not the lock of a run: its folder may be LOG_DIR.
 LAUNCHER_LOCK = ".launcher.lock"
 

@@ -49,7 +49,7 @@ def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
 
 
 def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
-    """With PADDLE_VERBOSE=1, Paddle prints more in each process.
+    """Paddle would print more in each process.
 
     There is one GPU, but the two processes are to use the CPU; so their groups are gloo's, whatever the environment. A
     warning is printed once, although the launcher checks the input first.
