@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import re
 import signal
 import subprocess
@@ -12,9 +13,9 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from ernie_gram.run.termination import LOST_PEER_STATUS, lost_peer_error, noted_signals
+from ernie_gram.run.termination import HANG_SECONDS, LOST_PEER_STATUS, lost_peer_error, noted_signals
 from tests.support.commands import python, started, wait_for
-from tests.support.runs import options
+from tests.support.runs import options, pretrain
 
 LINE = "terminated by {}; run the same command again to resume\n"
 NOTICE = "{}: ends after this step with a checkpoint; a second signal ends at once\n"
@@ -136,3 +137,17 @@ def test_a_lost_connection_ends_one_of_several_processes_with_its_own_status(
     assert (message in capsys.readouterr().err) == lost
     with pytest.raises(OSError, match=re.escape(message)), lost_peer_error(1):
         raise OSError(message)
+
+
+def test_steps_and_evaluations_of_a_training_are_progress(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setenv(HANG_SECONDS, "1000")
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda seconds, **_: limits.append(seconds))
+    pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--paths.held_out=null").ok()
+    without = len(limits)
+    assert without >= 3 * 3
+    pretrain(built, tmp_path / "other", "--trainer.max_steps=3", "--trainer.eval_every=3").ok()
+    assert len(limits) > 2 * without + 2
+    assert {*limits} == {1000}
