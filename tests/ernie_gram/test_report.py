@@ -215,7 +215,7 @@ def test_the_page_of_long_runs_is_small(tmp_path: Path) -> None:
 def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
     with (run / "log.jsonl").open("a") as log:
-        log.write('[]\n{"kind": "eval", "step": 20, "perpl')
+        log.write('[1]\n{"kind": "eval", "step": 20, "perpl')
     only_trained = made_run(tmp_path / "trained", {})
     (only_trained / "log.jsonl").write_text('{"kind": "train", "step": 1, "loss": 2.5}\n')
     begun = made_run(tmp_path / "begun", {})

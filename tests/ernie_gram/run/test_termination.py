@@ -37,6 +37,7 @@ CONVERTED = """
 POLL = """
     with deferred():
         print(len(list(until_requested(iter(lambda: time.sleep(0.02), 1)))) > 1, flush=True)
+        time.sleep(0.5)
         print('saved', flush=True)
 """
 DEFERRED = f"with deferred(): {SLEEP}"
@@ -67,6 +68,7 @@ def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stder
                 time.sleep(1.2)
             else:
                 process.send_signal(number)
+                time.sleep(0.1)  # signals that wait are one
         found = process.communicate(timeout=20)
     name = signal.Signals(numbers[0] or 0).name
     assert process.returncode == 128 + (numbers[0] or 0)
