@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import (
-    StopAgreement,
+    agreed_signal,
     check_agreement,
     copy_from_first_rank,
     of_first_rank,
@@ -22,8 +22,8 @@ from ernie_gram.distributed.collectives import (
 from ernie_gram.distributed.device import World, kernels_used
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
-from ernie_gram.run.heartbeat import beat
 from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record_start
+from ernie_gram.run.termination import beat
 from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
@@ -50,7 +50,7 @@ class Trainer:
 
         Raises InputError if the ranks are about to do different things, or if start values do not fit.
         """
-        beat("builds its programs")
+        beat()
         self.job, self.world = job, world
         self.updater = Updater(job, world)
         self.executor = paddle.static.Executor(world.place)
@@ -59,7 +59,7 @@ class Trainer:
         self._said_skipped = 0
         self._agree_on_checkpoint()
         self._check_agreement()
-        beat("sets its parameters")
+        beat()
         messages = self._initialise()
         if world.is_first:
             checkpoint.remove_beyond(job.folder, self.step)
@@ -71,7 +71,6 @@ class Trainer:
                 self.log.say(message)
         self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
         self._saved_step = self.step
-        self._stop = StopAgreement(self.executor, world, self.step)
 
     def _agree_on_checkpoint(self) -> None:
         """Take the checkpoint of rank 0, which alone has verified whole files, on all ranks."""
@@ -151,10 +150,10 @@ class Trainer:
                     meters = Meters(self.job, self.executor, self.world)
                     self.log.begin(self.step)
                 began, cpu_began = time.monotonic(), time.process_time()
-                beat(f"waits for the batch of step {self.step + 1}")
+                beat()
                 micro_batches = next(batches)
                 waiting = time.monotonic() - began
-                beat(f"is in step {self.step + 1}")
+                beat()
                 self._update(micro_batches)
                 self.step += 1
                 bar.update(1)
@@ -173,7 +172,7 @@ class Trainer:
                     self.log.record("train", self.step, logged | rate | measured, unshown)
                 if is_first:
                     self.log.begin(self.step)
-                self._end_if_asked(self._stop.signal_after(self.step))
+                self._end_if_asked(agreed_signal(self.executor, self.world, self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
                     self.save()
@@ -185,7 +184,7 @@ class Trainer:
                     # resumed run evaluates it again.
                     if self.step != self._saved_step:
                         self.save()
-        beat("waits for the last checkpoint")
+        beat()
         self.saver.finish()
         self.log.close()
 
@@ -257,11 +256,11 @@ class Trainer:
         self._values()  # the evaluation may be the best one, whose model is written
         # The same random numbers in every evaluation: results differ only because the model does.
         _seed(self.job.seed, self.world.rank)
-        beat(f"evaluates step {self.step}")
+        beat()
         assert self.job.evaluator is not None
         metrics = self.job.evaluator(self.executor, self.world)
         # Evaluators end early when a signal has arrived; what they return is then wrong.
-        self._end_if_asked(self._stop.signal_now(self.step))
+        self._end_if_asked(agreed_signal(self.executor, self.world))
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
             if self.progress.best_step == self.step and self.world.is_first:
@@ -306,7 +305,7 @@ class Trainer:
         self._saved_step = self.step
         if not self.world.is_first:
             return
-        beat(f"saves step {self.step}")
+        beat()
         self.saver.wait()
         names = self.updater.parameters
         self.saver.save(self._state(), get_arrays(names), get_arrays(optimizer_names(names)))

@@ -9,11 +9,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ernie_gram import fill_mask, infer, preflight
+from ernie_gram import fill_mask, infer
 from tasks.convert import main as convert
-from tests.support.commands import call
 from tests.support.pretended_gpu import on_gpu
-from tests.support.runs import options, pretrain
+from tests.support.runs import pretrain
 from tests.support.static_programs import call_in_scope
 
 
@@ -45,10 +44,3 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
         assert set(json.loads(answer)) == {"text", "vector" if outputs == "encoder" else "masks"}
     units = [[unit["unit"] for unit in json.loads(line)["masks"][0]] for line in (answer, *filled)]
     assert units[0] == units[1]
-
-
-def test_the_preflight_measures_a_gpu(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
-    done = call(preflight.main, *options(built, tmp_path / "run"), "--bandwidth=1GB", "--gpus=2").ok()
-    assert on_gpu(pretended_gpu) == []
-    assert "measured " in done.stdout
-    assert not list(tmp_path.iterdir())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
@@ -65,11 +64,6 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
     below a hundredth of the attention.
     """
     return float(TRAINING * _flops(config, sizes, shape, terms_of(config.objective)))
-
-
-def evaluation_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
-    """Return the operations of evaluating a batch, as `step_flops` does; held-out batches have no query rows."""
-    return float(_flops(config, sizes, replace(shape, queries=0), evaluated(config.objective)))
 
 
 def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:

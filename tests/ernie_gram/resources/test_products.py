@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, step_flops
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
 from ernie_gram.training.config import TrainerConfig
-from tests.support.paddle_program import evaluation_product_flops, product_flops
+from tests.support.paddle_program import product_flops
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
 # Widths at which the products that are not counted, such as the look-up of the position bias, are small.
@@ -35,13 +35,6 @@ def test_operations_are_those_of_the_built_program(case: str) -> None:
     predicted = step_flops(config, CorpusSizes(TOKENS, NGRAMS), shape_of(rung))
     predicted += recomputed_flops(config, shape_of(rung))
     assert predicted == pytest.approx(counted, rel=0.02)
-
-
-@pytest.mark.parametrize("rung", ["contiguous", "both"])
-def test_operations_of_evaluation_are_those_of_the_built_program(rung: str) -> None:
-    sizes = CorpusSizes(TOKENS, NGRAMS)
-    counted = evaluation_product_flops(CASES[rung], sizes, random_batch(rung))
-    assert evaluation_flops(CASES[rung], sizes, shape_of(rung)) == pytest.approx(counted, rel=0.02)
 
 
 def test_operations_of_attention_grow_with_the_square_of_the_length_and_all_others_linearly() -> None:
