@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from functools import cache
 from typing import TypeVar
@@ -19,8 +20,9 @@ Number = TypeVar("Number", np.float32, np.float64)
 # Gradients are exchanged in buckets of about this many numbers. One exchange per parameter is slow; a single exchange
 # needs a copy of all gradients.
 BUCKET_NUMBERS = 8 << 20
-# After so many steps, ranks ask each other whether to end: a GPU has to finish its steps for that.
-STEPS_BETWEEN = 4
+# Ranks ask each other about once in this time, and after every step if steps take longer.
+EXCHANGE_SECONDS = 1.0
+MAX_STEPS_BETWEEN = 1000
 
 
 def plan_buckets(sizes: Iterable[int]) -> list[list[int]]:
@@ -112,19 +114,34 @@ def check_agreement(executor: paddle.static.Executor, number: int, what: str, wo
         )
 
 
-def agreed_signal(executor: paddle.static.Executor, world: World, step: int = 0) -> int | None:
-    """Return the signal after which all ranks end, the same on all although it may reach only one; None to go on.
+class StopAgreement:
+    """Lets all ranks of a job end after the same step, although a signal may reach only one of them."""
 
-    Every rank calls it after every step. It exchanges after steps that STEPS_BETWEEN divides; otherwise several ranks
-    go on.
-    """
-    number = termination.requested()
-    if world.size == 1:
-        return number
-    if step % STEPS_BETWEEN:
-        return None
-    asked = sum_array(executor, np.array([number == each for each in termination.SIGNALS], np.float64), world)
-    return next((each for each, times in zip(termination.SIGNALS, asked, strict=True) if times), None)
+    def __init__(self, executor: paddle.static.Executor, world: World, step: int) -> None:
+        """`step` is that from which training starts or resumes."""
+        self._executor, self._world = executor, world
+        self._last_step = self._next_step = step
+        self._time = time.monotonic()
+
+    def signal_after(self, step: int) -> int | None:
+        """Return the signal after which all ranks end at this step, the same on all ranks, or None to go on.
+
+        Every rank calls it after every step. Most calls return None without an exchange.
+        """
+        if self._world.size == 1:
+            return termination.requested()
+        return self.signal_now(step) if step >= self._next_step else None
+
+    def signal_now(self, step: int) -> int | None:
+        """Return the signal after which all ranks end now, or None; always exchanges."""
+        number, now = termination.requested(), time.monotonic()
+        own = [*(number == each for each in termination.SIGNALS), now - self._time]
+        *asked, seconds = sum_array(self._executor, np.array(own, np.float64), self._world)
+        # The sums are those of all ranks, so all of them compute the same next step.
+        steps, mean = max(1, step - self._last_step), max(1e-6, seconds / self._world.size)
+        self._next_step = step + int(np.clip(EXCHANGE_SECONDS * steps / mean, 1, MAX_STEPS_BETWEEN))
+        self._last_step, self._time = step, now
+        return next((each for each, times in zip(termination.SIGNALS, asked, strict=True) if times), None)
 
 
 def _sum_on_host(executor: paddle.static.Executor, flat: np.ndarray) -> np.ndarray:

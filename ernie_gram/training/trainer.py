@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import (
-    agreed_signal,
+    StopAgreement,
     check_agreement,
     copy_from_first_rank,
     of_first_rank,
@@ -71,6 +71,7 @@ class Trainer:
                 self.log.say(message)
         self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
         self._saved_step = self.step
+        self._stop = StopAgreement(self.executor, world, self.step)
 
     def _agree_on_checkpoint(self) -> None:
         """Take the checkpoint of rank 0, which alone has verified whole files, on all ranks."""
@@ -172,7 +173,7 @@ class Trainer:
                     self.log.record("train", self.step, logged | rate | measured, unshown)
                 if is_first:
                     self.log.begin(self.step)
-                self._end_if_asked(agreed_signal(self.executor, self.world, self.step))
+                self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
                     self.save()
@@ -260,7 +261,7 @@ class Trainer:
         assert self.job.evaluator is not None
         metrics = self.job.evaluator(self.executor, self.world)
         # Evaluators end early when a signal has arrived; what they return is then wrong.
-        self._end_if_asked(agreed_signal(self.executor, self.world))
+        self._end_if_asked(self._stop.signal_now(self.step))
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
             if self.progress.best_step == self.step and self.world.is_first:
