@@ -32,6 +32,7 @@ from tests.support.random_step import random_batch
 TOKENS = 30522
 MODELS = {
     # name: (layers, hidden, heads, batch, length, n-grams, steps)
+    "tiny": (2, 48, 4, 4, 64, 600, 5),
     "small_en": (2, 192, 6, 24, 64, 30_000, 20),  # the sizes of conf/pretrain/small_en.yaml
     "small": (4, 256, 4, 32, 128, 30_000, 5),
     "base": (12, 768, 12, 4, 512, 0, 3),

@@ -14,7 +14,7 @@ import sys
 from ernie_gram.distributed.world import start_world
 from tests.benchmarks.pretrain_step import batch_of, config_of, sizes_of
 
-STEP, MODEL = "the logged step", "small_en"
+STEP, MODEL = "the logged step", "tiny"
 
 
 def main() -> None:

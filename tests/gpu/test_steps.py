@@ -84,7 +84,7 @@ def test_the_speed_of_a_step_of_the_base_model_is_printed(precision: str) -> Non
 
     if precision != "float32":
         precision = "bfloat16" if paddle.device.cuda.get_device_capability() >= (8, 0) else "float16"
-    name = "small_en" if QUICK else "base_en_16g"
+    name = "tiny" if QUICK else "base_en_16g"
     with paddle.static.scope_guard(paddle.static.Scope()):
         found = measure_one(name, "full", precision, 5, "gpu")
     _, _, _, sequences, length, *_ = MODELS[name]
