@@ -51,7 +51,6 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.reader
-	$(BIN)/python -m tests.benchmarks.tokenizer
 	$(BIN)/python -m tests.benchmarks.pretrain_step
 
 # pip keeps a GPU package of Paddle that is already installed, unless this project needs another version. A test that

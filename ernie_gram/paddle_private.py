@@ -1,8 +1,8 @@
 """All names of Paddle that are private or not documented, as they were seen in version 3.3.1.
 
-No other module uses such names. Each has a test, most of them in tests/ernie_gram/test_paddle_private.py, that fails if
-Paddle lacks the name or changes what it does. A name that ends with "_" works in place. Methods of values and of
-operations of programs are not documented either; modules that rewrite programs call them.
+No other module uses such names. Each has a test, in tests/ernie_gram/test_paddle_private.py or of what uses it, that
+fails if Paddle lacks the name or changes what it does. A name that ends with "_" works in place. Methods of values and
+of operations of programs are not documented either; modules that rewrite programs call them.
 
 This module loads Paddle; modules that are used before it is loaded import this one within functions.
 """

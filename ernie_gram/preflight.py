@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.distributed.world import start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape, measured_shape
@@ -60,8 +59,8 @@ def build_parser() -> OneLineParser:
     add("--nodes", type=parse_positive, default=1, metavar="N", help="number of machines (1)")
     add("--gpus", type=parse_positive, default=1, metavar="G", help="processes per machine, one per GPU (1)")
     add("--memory", type=parse_bytes, metavar="SIZE", help="memory per process, such as 32GB")
-    peak_help = "TFLOP per second of a GPU in matrix products, such as 15.7 for float32 on a V100; else measured here"
-    add("--peak_tflops", type=parse_number, metavar="X", help=peak_help)
+    peak_help = "TFLOP per second of a process in matrix products, such as 15.7 for float32 on a V100"
+    add("--peak_tflops", type=parse_number, required=True, metavar="X", help=peak_help)
     share_help = "share of the peak that a step reaches (0.4)"
     add("--utilisation", type=partial(parse_number, most=1), default=0.4, metavar="SHARE", help=share_help)
     add("--bandwidth", type=parse_bytes, metavar="SIZE", help="bytes per second that a process sends, such as 10GB")
@@ -88,10 +87,6 @@ def main() -> None:
         config = run.config
         check_output(run.output, is_first=False)
         lines = [run.describe(), *(f"files    {corpus.path}: {check_corpus(corpus.path)}" for corpus in run.corpora)]
-    peak, cpu = (own.peak_tflops or 0.0) * 1e12, config.trainer.device == "cpu"
-    if not peak:
-        peak, cpu = _measured_peak(config, own.gpus)
-        lines.append(f"measured {peak / 1e12:.3f} TFLOP/s of each process in {config.optimizer.precision} products")
     # Imported late, after what can fail without Paddle.
     load_paddle()
     from ernie_gram.resources.prediction import Cluster, predict, report, warnings
@@ -101,8 +96,9 @@ def main() -> None:
         sizes, shape = CorpusSizes.of(run.train.corpus), measured_shape(run.train, sequences)
     else:
         sizes, shape = own.assume[0], assumed_shape(config, sequences, own.assume[1])
-    cluster = Cluster(ranks, peak, own.utilisation, own.memory, own.bandwidth, cpu)
-    prediction = predict(config, sizes, shape, cluster, len(run.held_out) if run and run.held_out else None)
+    cpu = config.trainer.device == "cpu"
+    cluster = Cluster(ranks, own.peak_tflops * 1e12, own.utilisation, own.memory, own.bandwidth, cpu)
+    prediction = predict(config, sizes, shape, cluster)
     print("\n".join([*lines, "Predicted, not measured:", report(config, prediction, cluster)]))
     free = shutil.disk_usage(nearest_folder(Path(config.paths.output))).free
     for line in [*(run.warnings() if run else []), *warnings(config, sizes, prediction, cluster, free)]:
@@ -120,17 +116,3 @@ def _check_assumed(config: PretrainConfig, sizes: CorpusSizes) -> None:
         raise InputError(
             f"--assume: {sizes.tokens} tokens, but model.vocab_size is {rows}; give --model.vocab_size null"
         )
-
-
-def _measured_peak(config: PretrainConfig, processes: int) -> tuple[float, bool]:
-    """Return the operations per second of one of `processes` processes on this machine, and whether it uses its CPU."""
-    world = start_world(config.trainer.device, config.optimizer.precision)
-    # Imported late: they load Paddle.
-    import paddle
-
-    from ernie_gram.distributed.measure import matmul_peak
-
-    peak = matmul_peak(paddle.static.Executor(world.place), config.optimizer.precision)
-    # Processes on CPUs share the cores.
-    cpu = bool(world.place.is_cpu_place())
-    return (peak / processes if cpu else peak), cpu

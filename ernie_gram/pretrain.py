@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.launcher import ENVIRONMENT, processes_of_job, start_ranks
-from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
@@ -54,8 +53,8 @@ def main() -> None:
         for line in run.warnings():
             print_warning(line)
     if checks_only:
-        if is_first:
-            check(run)
+        for corpus in run.corpora if is_first else ():
+            write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
         return
     lock = run.claim_output() if is_first else nullcontext()
     with lock, lost_peer_error(WORLD_SIZE):
@@ -73,17 +72,6 @@ def train(run: Run) -> None:
     with end_at_signals():
         trainer = Trainer(pretraining_job(run, world), world)
         trainer.train()
-
-
-def check(run: Run) -> None:
-    """Print what --check has found beyond the summary: digests of the corpora, and the start values of a warm start."""
-    for corpus in run.corpora:
-        write_or_drop(sys.stdout, f"files    {corpus.path}: {check_corpus(corpus.path)}\n")
-    if run.start:
-        load_paddle()
-        from ernie_gram.pretraining.job import describe_start
-
-        print("\n".join(describe_start(run)))
 
 
 # As `paddle.distributed.launch ernie_gram/pretrain.py` starts it.

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ernie_gram.reporting.masks import filled_masks
 from ernie_gram.reporting.parts import finetuning_part, pretraining_part
-from ernie_gram.reporting.runs import ReportedRun, comparability, left_out, read_runs, run_folders
+from ernie_gram.reporting.runs import ReportedRun, comparability, read_runs, run_folders
 from ernie_gram.reporting.tables import results_table, settings_tables
 from ernie_gram.run.run_log import RESULTS, read_results
 from reader.errors import InputError, OneLineParser, print_note
@@ -25,14 +25,13 @@ from reader.system.progress import progress
 def page_of(arguments: argparse.Namespace, notes: list[str]) -> str:
     """Return the HTML of the page; adds notes on what it cannot show.
 
-    Raises InputError for a folder without runs, and for runs that cannot be compared.
+    Raises InputError for a folder without runs.
     """
     with progress("reading the runs"):
         runs = read_runs([folder for path in arguments.runs for folder in run_folders(path)], notes)
     results = []
     for path in dict.fromkeys(arguments.runs):
-        records, broken = read_results(path)
-        notes += left_out(path / RESULTS, broken)
+        records = read_results(path)
         results += [results_table(list(records.values()), path.resolve().name)] if records else []
     if not runs and not results:
         raise InputError(f"{', '.join(map(str, arguments.runs))}: no run has records yet")

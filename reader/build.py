@@ -9,31 +9,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reader.build_messages import (
-    print_corpus_summary,
-    print_lexicon_summary,
-    warn_of_unknown_tokens,
-)
-from reader.build_options import OPTIONS, check_output, open_text, resources_from
+from reader.build_messages import print_corpus_summary, print_lexicon_summary
+from reader.build_options import OPTIONS, check_output, open_text
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
-from reader.errors import InputError, OneLineParser, OptionError
-from reader.lexicon.extraction import CountingJob, Settings, make_lexicon
+from reader.errors import InputError, OneLineParser
+from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.system.hash_tables import unpack_strings
 from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path, resumable_folder
 from reader.system.progress import progress
 from reader.text.input_files import shard_files
-from reader.text.map_segments import Resources
+from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import (
     kind_of,
     load_vocabulary,
@@ -47,7 +42,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
-WORK_LAYOUT = 4
+WORK_LAYOUT = 5
 
 
 def build_vocab(args: argparse.Namespace) -> None:
@@ -87,19 +82,16 @@ def build_lexicon(args: argparse.Namespace) -> None:
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
         with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
-            engine = SparkEngine(context, text) if context else LocalEngine(text, resources, folder)
-            result = CountingJob(engine, settings).run()
+            engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
+            result = count_best(engine, settings)
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise OptionError(
+            raise InputError(
                 f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
                 "--min_count, a higher --max_ngram_tokens, or a --vocab that can spell it"
             )
         lexicon.save(args.output)
-    words = result.words
-    unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
-    print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
-    warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
+    print_lexicon_summary(args.output, lexicon)
 
 
 def build_corpus_command(args: argparse.Namespace) -> None:
@@ -148,7 +140,7 @@ def check_command(args: argparse.Namespace) -> None:
 
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
     """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one."""
-    resources = resources_from(args)
+    resources = Resources(args.memory, min(args.processes, max_workers(args.memory)))
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
     plan = {
         "layout": WORK_LAYOUT,
@@ -176,7 +168,7 @@ def build_parser() -> OneLineParser:
 
     def add(name: str, run: Callable[[argparse.Namespace], None], *options: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
-        parser.set_defaults(run=run, error=parser.error)
+        parser.set_defaults(run=run)
         for option in options:
             parser.add_argument(option, **OPTIONS[option])
         return parser
@@ -198,7 +190,5 @@ def build_parser() -> OneLineParser:
 
 
 def main() -> None:
-    args, unknown = build_parser().parse_known_args()
-    if unknown:
-        args.error(f"unrecognized arguments: {' '.join(unknown)}")
+    args = build_parser().parse_args()
     args.run(args)

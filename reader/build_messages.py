@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from reader.corpus.memmap import Corpus
 from reader.errors import counted, print_warning
 from reader.lexicon.lexicon_file import Lexicon
-from reader.tokenization.vocabulary import Vocabulary, unknown_warning
+from reader.tokenization.vocabulary import unknown_warning
 
 ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 # A model can only learn what it sees often enough. With 130 occurrences and 15 % masked units, the identity of an
@@ -20,14 +19,11 @@ ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vo
 MIN_MEDIAN_OCCURRENCES = 130
 
 
-def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], unknown: float) -> None:
-    """Print the size of a lexicon, and the share of [UNK] in the tokens of the words."""
-    info = lexicon.info
-    sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {counted(order, 'word')}" for order in orders)
-    print(
-        f"{path}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted; "
-        f"{unknown:.2%} of the tokens of frequent words are [UNK]"
-    )
+def print_lexicon_summary(path: Path, lexicon: Lexicon) -> None:
+    """Print the size of a lexicon."""
+    info, orders = lexicon.info, lexicon.ngrams.orders
+    sizes = ", ".join(f"{(orders == order).sum():,} of {counted(order, 'word')}" for order in map(int, info.top))
+    print(f"{path}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted")
     left_out = counted(info.left_out, "n-gram")
     print(f"left out: {left_out} with a single sub-word token, with more than {info.max_ngram_tokens}, or with [UNK]")
 
@@ -47,17 +43,12 @@ def print_corpus_summary(path: Path) -> None:
         frequent = frequent[corpus.unit_counts[frequent] > 0]
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
         print(f"most frequent n-grams: {', '.join(shown)}")
-    warn_of_unknown_tokens(str(path), corpus.unknown_share, corpus.vocabulary)
+    if warning := unknown_warning(corpus.unknown_share, corpus.vocabulary, ADVICE):
+        print_warning(f"{path}: {warning}")
     # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.
     is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
     if (is_its_text or not info.ngram_units) and (warning := large_lexicon_warning(corpus)):
         print_warning(f"{path}: {warning}")
-
-
-def warn_of_unknown_tokens(source: str, share: float, vocabulary: Vocabulary) -> None:
-    """Print a warning on standard error if too many tokens of a text are [UNK]."""
-    if warning := unknown_warning(share, vocabulary, ADVICE):
-        print_warning(f"{source}: {warning}")
 
 
 def large_lexicon_warning(corpus: Corpus) -> str | None:

@@ -13,8 +13,8 @@ from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
 from reader.system.output_files import check_output_path
 from reader.system.processes import available_cores
-from reader.text.input_files import CORPUS_INFO, find_files, is_vocabulary
-from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
+from reader.text.input_files import CORPUS_INFO, find_files
+from reader.text.map_segments import BASE_MEMORY_BYTES
 from reader.text.text_files import TextFiles
 from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary_file import KINDS
@@ -158,17 +158,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def resources_from(args: argparse.Namespace) -> Resources:
-    """Return the resources that --memory and --processes allow."""
-    return Resources(args.memory, min(args.processes, max_workers(args.memory)))
-
-
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
     other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
-    # An earlier vocabulary is left out, but not a text that --overwrite would replace.
-    earlier = [args.output] if is_vocabulary(args.output) else []
-    files = find_files(args.input, [*earlier, *other])
+    files = find_files(args.input, other)
     check_output(args, folder, [*files, *other])
     return TextFiles(files, args.text_field)
 

@@ -42,7 +42,6 @@ TOPICS = {
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
 # This module has several commands: its first argument is the name of the command.
 MULTIPLE_COMMANDS = "reader.build"
-OLD_NAMES = ("export", "export-inference")  # of what `convert` does
 # The commands that train, and how the C library of their processes allocates memory. hugetlb: large pages for large
 # arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold: freed memory is kept for the
 # next array. Otherwise the system would take back the pages, and clear and assign them again in every step.
@@ -65,8 +64,7 @@ def main() -> None:
             print(f"{PROGRAM} {__version__}")
             return
         if name not in MODULES:
-            cure = "; use convert --to" if name in OLD_NAMES else similar(name, MODULES)
-            sys.stderr.write(f"error: no command {name}{cure} (see {PROGRAM} --help)\n")
+            sys.stderr.write(f"error: no command {name}{similar(name, MODULES)} (see {PROGRAM} --help)\n")
             sys.exit(2)
         if name in TRAINING:
             set_memory()

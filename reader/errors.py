@@ -34,22 +34,17 @@ class SystemRefusedError(InputError):
     """
 
 
-class OptionError(InputError):
-    """An option of a long job does not suit its input. The work that does not depend on it stays for the next run."""
-
-
 class InUseError(InputError):
     """Another process is using what this one needs. The message says which; the same command may succeed later."""
 
 
 @contextmanager
 def located(where: object) -> Iterator[None]:
-    """Put `where`, such as a file or an option, before the message of an InputError or InUseError of the body."""
+    """Put `where`, such as a file or an option, before the message of an InputError of the body."""
     try:
         yield
     except InputError as error:
-        kind = InUseError if isinstance(error, InUseError) else InputError
-        raise kind(f"{where}: {error}") from error
+        raise type(error)(f"{where}: {error}") from error
 
 
 def one_line_errors(main: Callable[[], None]) -> None:

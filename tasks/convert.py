@@ -43,9 +43,6 @@ INFERENCE = "inference"
 # What may be chosen, by --to; the other formats hold what they can.
 PROGRAM_OUTPUTS = (*KINDS, TASK_SCORES)
 OUTPUTS = {paddlenlp.NAME: (ENCODER, TASK_SCORES), INFERENCE: PROGRAM_OUTPUTS, ONNX: PROGRAM_OUTPUTS}
-CUT = (
-    "PaddleNLP reads only the beginning of a text of more than `model_max_length` tokens, this package also other parts"
-)
 
 
 def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) -> list[str]:
@@ -54,11 +51,11 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
     inputs, has_pairs = finetuned.settings.input, "text_b" in plain_values(finetuned.task)
-    is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
+    is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs
     options = {
         "head": finetuned.paddlenlp_head(),
         "max_tokens": inputs.max_seq_len,
-        "different": [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else [],
+        "long_text": inputs.long_text if is_cut else "head",
         "further": {FILE_NAME: as_json(finetuned)},
     }
     return write_model(without_layer(finetuned.model), folder, paddlenlp.NAME, accept_loss, **options)

@@ -25,7 +25,7 @@ from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path
 from tasks.files.official import MEANING, add_bad_row_option, data_folder, load_split
 from tasks.files.own_texts import FORMS, load_texts
-from tasks.files.submissions import companions_of, form_of, json_line, submission_files
+from tasks.files.submissions import NA_PROB, form_of, json_line, no_answer_probabilities
 from tasks.kinds.task import Task
 from tasks.training.finetuned import load_finetuned
 
@@ -106,7 +106,7 @@ def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> li
     """Return the files to write, the main one first. If `output` is a folder, that one has its official name."""
     name = f"{task.name}_{split}.jsonl" if as_records else form_of(task).file_name(task, split)
     main = output / name if output.is_dir() else output
-    return [main, *(main.parent / name for name in (() if as_records else companions_of(task)))]
+    return [main, *([main.with_name(NA_PROB)] if task.unanswerable and not as_records else [])]
 
 
 def main() -> None:
@@ -148,11 +148,12 @@ def main() -> None:
         return
     predictions = finetuned.kind.decode(scores, features, rows.examples)
     if as_records:
-        files = ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
+        files = ["".join(map(json_line, finetuned.kind.records(predictions)))]
     else:
-        files = [*submission_files(predictions, rows.report.split).values()]
+        files = [form_of(task).content(predictions)]
+        files += [no_answer_probabilities(predictions)] if task.unanswerable else []
     if not paths:
-        print(files[0].decode(), end="", flush=True)
+        print(files[0], end="", flush=True)
     for path, content in zip(paths, files, strict=bool(paths)):
         write_atomically(path, content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")

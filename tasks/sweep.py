@@ -105,7 +105,7 @@ def main() -> None:
     check_output(output, option="--output")
     require(kind_of(output) != RUN, "--output", f"{output} is the folder of a {RUN}; choose another --output")
     sweep = plan_sweep(options, names, overrides)
-    recorded, _ = read_results(output)
+    recorded = read_results(output)
     new = {run.name: record for run in sweep.runs if run.name not in recorded and (record := run.record())}
     recorded |= new
     check_pretrainings(sweep.pretrainings, recorded, options.processes)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ernie_gram import preflight, pretrain
+from ernie_gram import pretrain
 from tasks import finetune, predict, sweep
 from tasks.registry import TASKS
 from tests.support import pretended_gpu, runs, tiny_task
@@ -24,16 +24,13 @@ def commands(built: Path, task: Path, folder: Path) -> dict[str, tuple[Callable[
     return {
         "pretrain": (pretrain.main, pretraining),
         "pretrain --check": (pretrain.main, [*pretraining, "--check"]),
-        "preflight": (preflight.main, [*pretraining, "--bandwidth=1GB"]),
         "finetune": (finetune.main, finetuning),
         "finetune --check": (finetune.main, [*finetuning, "--check"]),
         "predict": (predict.main, prediction),
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["pretrain", "pretrain --check", "preflight", "finetune", "finetune --check", "predict"]
-)
+@pytest.mark.parametrize("name", ["pretrain", "pretrain --check", "finetune", "finetune --check", "predict"])
 def test_a_device_that_lacks_what_a_command_needs_is_refused(
     built: Path, tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -117,53 +116,42 @@ def test_private_names_of_paddle_stand_in_one_module() -> None:
 
 
 def test_files_of_unknown_origin_are_parsed_in_one_module() -> None:
-    # Messages between the project's own processes, and files that they have just written.
-    own = {"run.heartbeat", "training.fused_adam"}
-    allowed = {"reader.system.untrusted_text", *(f"ernie_gram.{name}" for name in own)}
+    # The latter reads a file that a process of this project has just written.
+    allowed = {"reader.system.untrusted_text", "ernie_gram.training.fused_adam"}
     parse = re.compile(r"\bjson\.loads?\(|\byaml\.(\w+_)?load\(")
     assert {module(path) for path in sources() if parse.search(path.read_text(encoding="utf-8"))} <= allowed
-
-
-def test_source_files_are_short_documented_and_not_named_utils_and_classes_have_one_name() -> None:
-    for path in sources():
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 350, path
-        assert "util" not in path.stem, path
-        assert (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") != "", path
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources())
-    classes = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    assert {name for name, number in classes.items() if number > 1} == set()
 
 
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 1450,
-    "ernie_gram/config": 260,
-    "ernie_gram/distributed": 1400,
-    "ernie_gram/formats": 2790,
-    "ernie_gram/inference": 890,
+    "ernie_gram": 1420,
+    "ernie_gram/config": 225,
+    "ernie_gram/distributed": 1310,
+    "ernie_gram/formats": 2460,
+    "ernie_gram/inference": 885,
     "ernie_gram/kernels": 2390,
     "ernie_gram/model": 1070,
-    "ernie_gram/pretraining": 2690,
-    "ernie_gram/reporting": 671,
-    "ernie_gram/resources": 342,
-    "ernie_gram/run": 916,
-    "ernie_gram/training": 1910,
-    "reader": 1100,
+    "ernie_gram/pretraining": 2350,
+    "ernie_gram/reporting": 657,
+    "ernie_gram/resources": 324,
+    "ernie_gram/run": 809,
+    "ernie_gram/training": 1800,
+    "reader": 1060,
     "reader/batches": 679,
     "reader/corpus": 726,
-    "reader/lexicon": 1440,
-    "reader/system": 1240,
-    "reader/text": 500,
-    "reader/tokenization": 1430,
-    "tasks": 975,
-    "tasks/files": 645,
-    "tasks/kinds": 2410,
-    "tasks/layouts": 984,
+    "reader/lexicon": 1300,
+    "reader/system": 1220,
+    "reader/text": 474,
+    "reader/tokenization": 1420,
+    "tasks": 973,
+    "tasks/files": 615,
+    "tasks/kinds": 2350,
+    "tasks/layouts": 945,
     "tasks/metrics": 713,
     "tasks/registry": 242,
-    "tasks/sweeps": 677,
-    "tasks/training": 1270,
+    "tasks/sweeps": 655,
+    "tasks/training": 1220,
 }
 
 

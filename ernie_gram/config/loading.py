@@ -10,11 +10,10 @@ import dataclasses
 import math
 import re
 import sys
-import types
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import yaml
 from docstring_parser import parse as parse_docstring
@@ -56,7 +55,8 @@ def load_config(config_type: type[Config], arguments: list[str], *flags: str) ->
             f"--config: given twice; begin {known.config} with `base: FILE` to change the settings of a file"
         )
     values = read_values(config_type, settings_file(Path(known.config)), files) if known.config else {}
-    config = _parse(config_type, values, overrides, files)
+    kept = {key: value for key, value in values.items() if key not in options}
+    config = _parse(config_type, kept, overrides, files)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
@@ -77,57 +77,28 @@ def _parser(config_type: type) -> ArgumentParser:
 
 
 def _parse(config_type: type[Config], flat: Tree, overrides: list[str], places: Mapping[str, object]) -> Config:
-    """Type-check settings with jsonargparse: first values by dotted key, then those of the command line.
+    """Type-check settings with jsonargparse: values by dotted key, and other ones of the command line.
 
     `places` has the file of each key, for errors.
     """
     for key, value in flat.items():
-        check_yaml(as_argument(value), f"{places.get(key, 'command line')}: {key}")
-    settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
-    parser = _parser(config_type)  # type: ignore[arg-type]  # types are hashable
+        check_yaml(as_argument(value), f"{places[key]}: {key}")
+    known: Any = config_type
+    parser, types = _parser(known), all_keys(known)
     try:
-        parsed = parser.parse_args(settings)
+        parsed = parser.parse_args([*(f"--{key}={as_argument(value)}" for key, value in flat.items()), *overrides])
     except ArgumentError as error:
-        raise _type_error(config_type, error, places, flat) from error
-    try:
-        parsed = parser.parse_args(settings + overrides) if overrides else parsed
-    except ArgumentError as error:
-        raise _type_error(config_type, error, {}, {}) from error
+        message = " ".join(str(error).split())
+        found = re.search(r'Parser key "([\w.]+)":.* (?:Got|Given) value: (.*)', message)
+        if not found or found[1] not in types:
+            raise InputError(f"command line: {message}") from error
+        where = places[found[1]] if found[1] in flat else "command line"
+        raise InputError(f"{where}: {found[1]}: expected {types[found[1]]}, got {found[2]}") from error
     try:
         parsed = parser.instantiate_classes(parsed)
     except ArgumentError as error:
         raise InputError(" ".join(str(error).split())) from error
     return config_type(**{name: getattr(parsed, name) for name in _types(config_type)})
-
-
-def _type_error(
-    config_type: type, error: ArgumentError, places: Mapping[str, object], values: Mapping[str, object]
-) -> InputError:
-    """Return jsonargparse's error in words, with its place: the file in `places`, or else the command line."""
-    message = " ".join(str(error).split())
-    found = re.search(r'Parser key "([\w.]+)":.* (?:Got|Given) value: (.*)', message)
-    if not found or found[1] not in all_keys(config_type):
-        return InputError(f"command line: {message}")
-    key = found[1]
-    value = values.get(key, found[2])
-    shown = repr(value) if isinstance(value, str) else as_argument(value)
-    return InputError(f"{places.get(key, 'command line')}: {key}: expected {_expected(config_type, key)}, got {shown}")
-
-
-NAMES_OF_TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
-
-
-def _expected(config_type: type, key: str) -> str:
-    """Return the type of a setting in words."""
-    hint: Any = config_type
-    for name in key.split("."):
-        hint = _types(hint)[name]
-    kinds = get_args(hint) if get_origin(hint) is types.UnionType else (hint,)
-    words = [
-        " or ".join(map(str, get_args(kind))) if get_origin(kind) is Literal else NAMES_OF_TYPES.get(kind, str(kind))
-        for kind in kinds
-    ]
-    return " or ".join(words)
 
 
 def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
@@ -149,14 +120,10 @@ def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
 
 def _values(config_type: type, tree: Tree, source: str) -> Tree:
     """Return the values by dotted key; raises InputError for unknown keys. A section may be empty, or null."""
-    values = flatten(tree)
-    for key, value in [*values.items()]:
-        if not any(known.startswith(f"{key}.") for known in all_keys(config_type)):
-            _check_key(config_type, key, source)
-            if value == {}:
-                raise InputError(f"{source}: {key}: expected {_expected(config_type, key)}, found a section")
-        elif values.pop(key) not in ({}, None):
-            raise InputError(f"{source}: {key}: expected a section (`key: value` lines), found {as_argument(value)}")
+    sections = {key.rpartition(".")[0] for key in all_keys(config_type)}
+    values = {key: value for key, value in flatten(tree).items() if key not in sections or value not in ({}, None)}
+    for key in values:
+        _check_key(config_type, key, source)
     return values
 
 
@@ -174,20 +141,19 @@ def _types(config: Any) -> dict[str, Any]:
 
 
 @cache
-def all_keys(config_type: type, prefix: str = "") -> tuple[str, ...]:
-    """Return every dotted key of a config dataclass."""
-    keys: list[str] = []
-    for name, kind in _types(config_type).items():
-        is_section = isinstance(kind, type) and dataclasses.is_dataclass(kind)
-        keys += all_keys(kind, f"{prefix}{name}.") if is_section else [f"{prefix}{name}"]
-    return tuple(keys)
+def all_keys(config_type: type, prefix: str = "") -> dict[str, str]:
+    """Return every dotted key of a config dataclass, with its type as it is written there."""
+    keys: dict[str, str] = {}
+    for field in dataclasses.fields(config_type):
+        kind, name = _types(config_type)[field.name], f"{prefix}{field.name}"
+        is_section = dataclasses.is_dataclass(kind)
+        keys |= all_keys(kind, f"{name}.") if is_section else {name: str(field.type)}
+    return keys
 
 
 def _check_key(config_type: type, key: str, where: str) -> None:
-    """Raise InputError for an unknown key; suggest its new name, the same last part, or else the most similar key."""
+    """Raise InputError for an unknown key; suggest the same last part, or else the most similar key."""
     keys = all_keys(config_type)
-    if key in (renamed := getattr(config_type, "RENAMED", {})):
-        raise InputError(f"{where}: {key} is now called {renamed[key]}")
     if key not in keys:
         same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
         hint = f"; did you mean {same_name[0]}?" if same_name else similar(key, keys)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
+import importlib.metadata
 import os
 import platform
-import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
 from ernie_gram.distributed.processor import no_bfloat16, processor_name, read_cpuinfo
-from reader.errors import InputError
+from reader.errors import InputError, counted
 
 if TYPE_CHECKING:
     from ernie_gram.paddle_private import Place
@@ -63,16 +61,16 @@ def check_device(
     or if the device lacks the precision.
     """
     gpus = 0 if device == "cpu" else visible_gpus()
-    if device == "gpu" and not gpus:
-        raise InputError(f"{key}: gpu asked for, but {_why_no_gpu()}; use cpu or auto")
     if not gpus:
+        if device == "gpu":
+            package = "" if is_gpu_package() else ", and this is the package for CPUs; install paddlepaddle-gpu"
+            raise InputError(f"{key}: gpu asked for, but Paddle sees none{package}; use cpu or auto")
         _check_cpu(precision, precision_key)
         return False
-    seen = f"Paddle sees {gpus} GPU{'s' * (gpus > 1)}{_visible_devices()}"
     if processes > gpus:
         raise InputError(
-            f"NPROC: {processes} processes on this machine, but {seen}; start at most {gpus}, make more GPUs visible, "
-            f"or set {key} to cpu"
+            f"NPROC: {processes} processes on this machine, but Paddle sees {counted(gpus, 'GPU')}; start at most "
+            f"{gpus}, make more GPUs visible, or set {key} to cpu"
         )
     from paddle.device import cuda
 
@@ -80,7 +78,7 @@ def check_device(
 
     number = gpu_number()
     if number >= gpus:
-        raise InputError(f"{SELECTED_GPUS}: GPU {number} asked for, but {seen}, numbered from 0; use another number")
+        raise InputError(f"{SELECTED_GPUS}: GPU {number} asked for, but Paddle sees {counted(gpus, 'GPU')}, from 0 on")
     if precision == "bfloat16" and (capability := cuda.get_device_capability(number)) < BFLOAT16_CAPABILITY:
         raise InputError(
             f"{precision_key}: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
@@ -112,13 +110,8 @@ def visible_gpus() -> int:
 
 
 def is_gpu_package() -> bool:
-    """Return whether the installed Paddle was made for GPUs, as far as its files tell; it is not loaded."""
-    found = importlib.util.find_spec("paddle")
-    if found is None or found.origin is None:
-        return False
-    version = Path(found.origin).with_name("version") / "__init__.py"
-    made_for = re.search(r"^cuda_version *= *'(.*)'", version.read_text(encoding="utf-8"), re.MULTILINE)
-    return made_for is None or made_for[1] != "False"
+    """Return whether Paddle's package for GPUs is installed; it is not loaded."""
+    return any(importlib.metadata.distributions(name="paddlepaddle-gpu"))
 
 
 def gpu_number() -> int:
@@ -157,17 +150,6 @@ def kernels_used(precision: str) -> list[str]:
         return []
     processor = processor_name(read_cpuinfo())
     return [f"kernels  compiled here, else Paddle's ({processor}); matrix products in {precision}"]
-
-
-def _why_no_gpu() -> str:
-    if not is_gpu_package():
-        return "this Paddle is the package for CPUs (paddlepaddle); install paddlepaddle-gpu"
-    return f"Paddle sees none{_visible_devices()}"
-
-
-def _visible_devices() -> str:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})"
 
 
 def _flush_denormals() -> None:

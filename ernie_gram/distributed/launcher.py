@@ -7,7 +7,6 @@ than watch.py does. Paddle is imported only to count the GPUs of its package for
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import re
 import shlex
@@ -21,12 +20,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from ernie_gram.config import require
-from ernie_gram.distributed.device import is_gpu_package, visible_gpus
+from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
 from ernie_gram.distributed.watch import Rank, start, watch
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
-from ernie_gram.run.termination import noted_signals
-from reader.errors import InputError, InUseError, OneLineParser, located, print_note, write_or_drop
+from ernie_gram.run.termination import HANG_SECONDS, noted_signals
+from reader.errors import InputError, OneLineParser, located, print_note, write_or_drop
 from reader.system.atomic_files import check_writable
 from reader.system.lock_files import lock_file
 
@@ -36,11 +35,9 @@ ENVIRONMENT = """Environment variables:
                the number of this one; in a job step of Slurm (srun) with several tasks, set from Slurm's variables
   LOG_DIR      folder for the output of each process, for one job at a time (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
-  PADDLE_VERBOSE=1  show Paddle's own messages as well"""
+  GLOG_minloglevel  0 shows the messages of Paddle's C++ code as well"""
 # Not the lock of a run: its folder may be LOG_DIR.
 LAUNCHER_LOCK = ".launcher.lock"
-# Where the system shows the GPUs of NVIDIA's driver.
-DEVICES = Path("/dev")
 
 
 @dataclass(frozen=True)
@@ -74,20 +71,20 @@ def processes_of_job() -> Processes:
     if master is None:
         master, machines, machine = _machines_of_slurm(here)
     if master:
-        _check_master(master, machine == 0)
+        _check_master(master)
     return Processes(here, here * machines, here * machine, master, here > 1 or bool(master))
 
 
 def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int) -> NoReturn:
     """Run Python with the arguments `command` in several processes, and end this process with their status.
 
-    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10). The job is
-    ended if a process makes no progress for `hang_seconds`.
+    The first one is a script: with `-m`, modules in the current folder would come before ours (Python 3.10). A process
+    that makes no progress for `hang_seconds` ends, and the job with it; 0 for never.
 
     Raises InputError if LOG_DIR cannot be used, and InUseError if another job uses it.
     """
     folder = _log_folder(processes)
-    # Two jobs would mix up their outputs and heartbeats. The lock is held until this process ends.
+    # Two jobs would mix up their outputs. The lock is held until this process ends.
     _lock = lock_file(folder / LAUNCHER_LOCK, f"LOG_DIR: choose another folder, {folder} is in use")
     here, size, first = processes.here, processes.size, processes.rank
     if master := processes.master:
@@ -101,6 +98,7 @@ def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int)
         "PADDLE_TRAINERS_NUM": str(size),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(names),
         "PADDLE_LOCAL_SIZE": str(here),
+        HANG_SECONDS: str(hang_seconds),
     }
     ranks: list[Rank] = []
     with noted_signals() as signals:
@@ -113,7 +111,7 @@ def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int)
             ranks.append(start(first + i, [sys.executable, "-u", *command], environment | own, log))
         with ranks[0].log.open(encoding="utf-8", errors="replace") as shown:
             shown.seek(ranks[0].log_start)
-            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read()), hang_seconds))
+            sys.exit(watch(ranks, signals, lambda: write_or_drop(sys.stdout, shown.read())))
 
 
 def _launch_arguments() -> argparse.Namespace:
@@ -143,10 +141,6 @@ def _processes() -> int:
     if text := os.environ.get("NPROC", "").strip():
         require(re.fullmatch("[1-9][0-9]*", text) is not None, "NPROC", f"{text} is not a number of processes")
         return int(text)
-    listed = len([*DEVICES.glob("nvidia[0-9]*")])
-    if listed and not is_gpu_package() and os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1"):
-        gpus = f"{listed} GPU{'s' * (listed > 1)}"
-        print_note(f"this machine has {gpus}, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them")
     return max(1, visible_gpus())
 
 
@@ -179,8 +173,8 @@ def _machines_of_slurm(here: int) -> tuple[str, int, int]:
     return f"{hosts.split()[0]}:{port}", tasks, int(slurm["PROCID"])
 
 
-def _check_master(master: str, is_here: bool) -> None:
-    """Raise InputError unless a text is HOST:PORT, HOST has an address, and PORT can be used if HOST `is_here`."""
+def _check_master(master: str) -> None:
+    """Raise InputError unless a text is HOST:PORT, and HOST has an address."""
     host, colon, port = master.rpartition(":")
     with located(f"LAUNCH_ARGS: --master {master}"):
         if not (colon and port.isdecimal() and 0 < int(port) < 1 << 16):
@@ -189,20 +183,6 @@ def _check_master(master: str, is_here: bool) -> None:
             socket.getaddrinfo(host, None, socket.AF_INET)
         except OSError as error:
             raise InputError(f"no address is known for {host}") from error
-        if is_here:
-            _check_port(int(port))
-
-
-def _check_port(port: int) -> None:
-    """Raise InUseError if another process has a port, InputError if it cannot be used; Paddle would abort."""
-    try:
-        with socket.socket() as server:
-            # As Paddle. It must not listen: a rank of another machine would connect to it.
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            server.bind(("", port))
-    except OSError as error:
-        kind = InUseError if error.errno == errno.EADDRINUSE else InputError
-        raise kind(f"the port cannot be used ({os.strerror(error.errno or 0)}); choose another one") from error
 
 
 def _log_folder(processes: Processes) -> Path:

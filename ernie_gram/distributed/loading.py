@@ -20,8 +20,6 @@ from reader.system.processes import available_cores
 THREADS = "OMP_NUM_THREADS"
 _THREADS_GIVEN = bool(os.environ.get(THREADS))  # by the user, or by the process that started this one
 PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
-# Paddle's own messages (thread advice, changed flags, the executor's log lines) are hidden unless this is 1.
-IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
 
 
 def loading_settings() -> dict[str, str]:
@@ -30,8 +28,7 @@ def loading_settings() -> dict[str, str]:
     Paddle's default is one thread. The processes of this machine share its cores. See also `processor_settings`.
     """
     settings = {THREADS: str(max(1, available_cores() // PROCESSES_ON_THIS_MACHINE))}
-    if not IS_VERBOSE:
-        settings["GLOG_minloglevel"] = "2"  # of the C++ code; errors are still shown
+    settings["GLOG_minloglevel"] = "2"  # of the C++ code; errors are still shown
     unset = {name: value for name, value in settings.items() if not os.environ.get(name)}
     return unset | processor_settings(read_cpuinfo(), os.environ)
 
@@ -39,8 +36,7 @@ def loading_settings() -> dict[str, str]:
 def prepare_environment() -> None:
     """Set what `loading_settings` returns in this process, and hide Paddle's warnings. For commands."""
     os.environ.update(loading_settings())
-    if not IS_VERBOSE:
-        warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
 
 
 def environment_of_ranks() -> dict[str, str]:
@@ -53,10 +49,7 @@ def environment_of_ranks() -> dict[str, str]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hide what Python prints and warns of in the context, unless PADDLE_VERBOSE=1; an exception shows the prints."""
-    if IS_VERBOSE:
-        yield
-        return
+    """Hide what Python prints and warns of in the context; an exception shows the prints."""
     hidden = io.StringIO()
     try:
         with redirect_stdout(hidden), redirect_stderr(hidden), warnings.catch_warnings():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import resource
 import time
+import timeit
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,10 @@ from ernie_gram.paddle_private import Value, host_peak
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072
-# Products per program; seconds for which a program is repeated; minimum number of runs, because the first are slower.
-PRODUCTS, SECONDS, LEAST_RUNS = 2, 2.0, 6
-# A program that takes less time than this gets more products: on a fast device, its start would be part of the result.
-LEAST_SECONDS, MOST_PRODUCTS = 0.01, 512
+# Products in a program, on a GPU so many that its start takes a small part of the time.
+PRODUCTS_ON_CPU, PRODUCTS_ON_GPU = 2, 512
+# Seconds for which a program is repeated; minimum number of runs, because the first are slower.
+SECONDS, LEAST_RUNS = 2.0, 6
 
 
 def matmul_peak(executor: paddle.static.Executor, precision: str, seconds: float = SECONDS) -> float:
@@ -32,16 +33,7 @@ def matmul_peak(executor: paddle.static.Executor, precision: str, seconds: float
 
     All processes of a machine should measure at the same time, because they share its cores.
     """
-    products = PRODUCTS
-    fastest = _fastest_products(executor, precision, products, seconds)
-    while fastest < LEAST_SECONDS and products < MOST_PRODUCTS:
-        products *= 16
-        fastest = _fastest_products(executor, precision, products, seconds)
-    return products * 2 * ROWS * SIZE_IN * SIZE_OUT / fastest
-
-
-def _fastest_products(executor: paddle.static.Executor, precision: str, products: int, seconds: float) -> float:
-    """Return the seconds of the fastest run of a program with `products` matrix products."""
+    products = PRODUCTS_ON_CPU if on_cpu() else PRODUCTS_ON_GPU
     program, startup = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, startup), paddle.utils.unique_name.guard():
         dtype, multiply = precision, paddle.matmul
@@ -57,8 +49,8 @@ def _fastest_products(executor: paddle.static.Executor, precision: str, products
     found: list[float] = []
     deadline = time.monotonic() + seconds
     while len(found) < LEAST_RUNS or time.monotonic() < deadline:
-        found.append(_run_seconds(executor, program, last))
-    return min(found)
+        found.append(timeit.timeit(partial(executor.run, program, fetch_list=[last]), number=1))
+    return products * 2 * ROWS * SIZE_IN * SIZE_OUT / min(found)
 
 
 def _rounded_product(x: Value, y: Value) -> Value:
@@ -67,12 +59,6 @@ def _rounded_product(x: Value, y: Value) -> Value:
 
 def _multiply_rounded(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     product(factor(x, True), factor(y, True), out)
-
-
-def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Program, last: paddle.Tensor) -> float:
-    start = time.perf_counter()
-    executor.run(program, fetch_list=[last])
-    return time.perf_counter() - start
 
 
 def allocated_peak(world: World) -> int:
@@ -84,7 +70,5 @@ def allocated_peak(world: World) -> int:
 
 def process_peak() -> int:
     """Return the largest number of bytes of main memory that this process has had."""
-    status = Path("/proc/self/status")
-    found = re.search(r"^VmHWM:\s*(\d+)", status.read_text(), re.MULTILINE) if status.exists() else None
-    # getrusage may return the peak of the process that started this one.
-    return 1024 * (int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    # Not with getrusage, which may return the peak of the process that started this one.
+    return 1024 * int(re.findall(r"^VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)[0])

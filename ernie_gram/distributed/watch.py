@@ -1,9 +1,11 @@
-"""Start the processes ("ranks") of this machine, watch them, and end all of them if one fails or hangs."""
+"""Start the processes ("ranks") of this machine, watch them, and end all of them if one fails.
+
+A rank that hangs fails by itself, see `beat`.
+"""
 
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import subprocess
 import time
@@ -13,8 +15,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from ernie_gram.run.heartbeat import FILE, STACK_SIGNAL, read_beat
-from ernie_gram.run.termination import LOST_PEER_STATUS, SIGNALS
+from ernie_gram.run.termination import HANG_LINE, LOST_PEER_STATUS, SIGNALS
 from reader.errors import last_error_in, print_error
 
 POLL_SECONDS = 0.5
@@ -27,13 +28,12 @@ SAVE_SECONDS = 600.0
 KILL_SECONDS = 20.0
 # From a second signal to the launcher to SIGKILL.
 SECOND_SIGNAL_SECONDS = 3.0
-# The exit status of a job with a rank that hangs; the same as that of `timeout`.
-HANG_STATUS = 124
 # The statuses of ranks that a signal has asked to end; negative if the rank had not yet set its own handlers.
 SAVED = {128 + number for number in SIGNALS}
 ENDED_BY_SIGNAL = SAVED | {-number for number in SIGNALS}
 REASONS = {
     signal.SIGKILL: "perhaps by the system, because memory ran out",
+    signal.SIGABRT: "an assertion failed; rank 0 needs the port of --master, which another program may have",
     signal.SIGBUS: "a file that it was reading became shorter, or a disk or memory is full",
 }
 
@@ -46,16 +46,12 @@ class Rank:
         number: its rank.
         process: of this machine; it leads a process group.
         log: its output; log_start: length of the output of earlier jobs in it.
-        heartbeat: its heartbeat file.
     """
 
     number: int
     process: subprocess.Popen[bytes]
     log: Path
     log_start: int
-    heartbeat: Path
-    _last_beat: float = 0.0
-    _silent_polls: int = 0
 
     @property
     def status(self) -> int | None:
@@ -67,18 +63,6 @@ class Rank:
         with suppress(ProcessLookupError):
             if self.status is None:
                 os.killpg(self.process.pid, number)
-
-    def is_hanging(self, limit: int) -> bool:
-        """Whether it has made no progress for `limit` seconds, or ever for 0; called once in a poll.
-
-        Polls are counted, so that time during which the watcher itself was stopped does not count.
-        """
-        beat = read_beat(self.heartbeat)
-        if beat is None or self.status is not None or beat.seconds != self._last_beat:
-            self._silent_polls, self._last_beat = 0, beat.seconds if beat else 0.0
-            return False
-        self._silent_polls += 1
-        return 0 < limit <= self._silent_polls * POLL_SECONDS
 
     def doubt(self) -> tuple[bool, ...]:
         """Return what speaks against it as the one that failed first: the least is the cause of a failed job."""
@@ -92,36 +76,32 @@ class Rank:
             number = signal.Signals(-status)
             reason = f" ({REASONS[number]})" if number in REASONS else ""
             return f"{name} was killed by {number.name}{reason}; its output: {self.log}"
-        line = ""
+        output = ""
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(self.log_start)
-            line = last_error_in(file.read().decode(errors="replace"))
-        return f"{name} ended with status {status}: {line or 'no output'} ({self.log})"
+            output = file.read().decode(errors="replace")
+        if HANG_LINE.search(output):
+            return f"{name} made no progress for trainer.hang_seconds; its stacks: {self.log}"
+        return f"{name} ended with status {status}: {last_error_in(output) or 'no output'} ({self.log})"
 
 
 def start(number: int, command: list[str], environment: Mapping[str, str], log: Path) -> Rank:
     """Start a rank, whose output is appended to its log."""
-    # Some storage has no locks that keep jobs apart.
-    heartbeat = log.parent.absolute() / f"heartbeat.{number}.{platform.node()}"
-    heartbeat.unlink(missing_ok=True)
-    environment = {**environment, FILE: str(heartbeat)}
     with log.open("ab") as file:
         before = file.tell()
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file, start_new_session=True)
-    return Rank(number, process, log, before, heartbeat)
+    return Rank(number, process, log, before)
 
 
-def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], hang_seconds: int) -> int:
+def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -> int:
     """Wait until all ranks have ended; return the exit status of the job.
 
-    If a rank fails, a line says why, and the others get SIGTERM, and SIGKILL KILL_SECONDS later. If one hangs, all get
-    SIGKILL.
+    If a rank fails, a line says why, and the others get SIGTERM, and SIGKILL KILL_SECONDS later.
 
     Args:
         ranks: those of this machine.
         signals: those that the launcher has received, appended by its handler; they are passed on to the ranks.
         show: called often, to print the ranks' output.
-        hang_seconds: a rank hangs if it makes no progress for this time; 0 for never.
     """
     seen, report_at = 0, inf
     while any(rank.status is None for rank in ranks):
@@ -129,16 +109,10 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], h
         now = time.monotonic()
         if len(signals) > seen:
             seen = len(signals)
-            _send(ranks, signals[-1])
+            for rank in ranks:
+                rank.send(signals[-1])
             if seen > 1:
                 return _end(ranks, 128 + signals[-1], SECOND_SIGNAL_SECONDS, show)
-        if [rank for rank in ranks if rank.is_hanging(hang_seconds)]:
-            doings = _activities(ranks)
-            where = f"the stacks of all ranks are in {ranks[0].log.parent}"
-            print_error(f"no progress for trainer.hang_seconds, first of {', then '.join(doings)}; {where}")
-            _send([rank for rank in ranks if rank.heartbeat.exists()], STACK_SIGNAL)
-            time.sleep(1)
-            return _end(ranks, HANG_STATUS, 0, show)
         failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
         if failed:
             report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= SAVED else SETTLE_SECONDS))
@@ -149,34 +123,22 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], h
     cause = min(ranks, key=Rank.doubt)
     status = cause.status or 0
     if status and not (signals and status in ENDED_BY_SIGNAL):
-        # If an exchange has failed although no other rank has ended, one of them hangs, or the network does.
-        others = _activities(ranks) if status == LOST_PEER_STATUS else []
-        print_error("; ".join([cause.failure(), *others]))
+        # If an exchange has failed although no other rank has ended, one of them was stopped, or the network fails.
+        left = [f"; rank {rank.number} is running" for rank in ranks if rank.status is None]
+        print_error("".join([cause.failure(), *(left if status == LOST_PEER_STATUS else [])]))
     return _end(ranks, 128 - status if status < 0 else status, KILL_SECONDS, show)
 
 
-def _activities(ranks: Sequence[Rank]) -> list[str]:
-    """Return what each running rank does; the first is the cause of a hang: its last progress is the oldest."""
-    beats = [(rank.number, read_beat(rank.heartbeat)) for rank in ranks if rank.status is None]
-    found = sorted((beat.seconds, number, beat.activity) for number, beat in beats if beat)
-    return [f"rank {number}, which {activity}" for _, number, activity in found]
-
-
-def _send(ranks: Sequence[Rank], number: int) -> None:
-    for rank in ranks:
-        rank.send(number)
-
-
 def _end(ranks: Sequence[Rank], status: int, seconds: float, show: Callable[[], None]) -> int:
-    """End all ranks: SIGTERM, and SIGKILL some seconds later, unless they have none; return the status of the job."""
+    """End all ranks: SIGTERM, and SIGKILL some seconds later; return the status of the job."""
     until = time.monotonic() + seconds
-    if seconds:
-        _send(ranks, signal.SIGTERM)
+    for rank in ranks:
+        rank.send(signal.SIGTERM)
     while any(rank.status is None for rank in ranks) and time.monotonic() < until:
         show()
         time.sleep(0.1)
-    _send(ranks, signal.SIGKILL)
     for rank in ranks:
+        rank.send(signal.SIGKILL)
         rank.process.wait()
     show()
     return status

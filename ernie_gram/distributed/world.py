@@ -14,13 +14,15 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 
 from ernie_gram.config import require
 from ernie_gram.distributed.device import World as World
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
-from ernie_gram.run.heartbeat import beat
+from ernie_gram.run.termination import beat
 from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
@@ -35,6 +37,16 @@ _second_store: object = None
 _SIZE_KEYS = "number of processes of rank 0", "number of processes of others"
 _PORT_KEY = "port of the second store"
 STORE_SECONDS = 900  # Paddle's own limit for its first store
+GRACE_SECONDS = 45.0
+
+
+def _end_after_launcher(launcher: int) -> None:
+    """End this process GRACE_SECONDS after its launcher: the main thread may wait in C++ code, which no signal ends."""
+    while os.getppid() == launcher:
+        time.sleep(1)
+    time.sleep(GRACE_SECONDS)
+    os._exit(128 + signal.SIGTERM)
+
 
 prepare_environment()
 if RANK:
@@ -46,6 +58,7 @@ if "PADDLE_TRAINER_ID" in os.environ:
         os.kill(int(_LAUNCHER or os.getppid()), 0)
     except ProcessLookupError:
         sys.exit(128 + signal.SIGTERM)  # the launcher has ended already
+    threading.Thread(target=_end_after_launcher, args=(os.getppid(),), daemon=True).start()
 
 
 def start_world(device: str, precision: str = "float32") -> World:
@@ -53,7 +66,7 @@ def start_world(device: str, precision: str = "float32") -> World:
 
     Raises InputError as `check_device` does.
     """
-    beat("loads Paddle")
+    beat()
     paddle = load_paddle()
     from ernie_gram.paddle_private import RUN_IN_ORDER
 
@@ -63,7 +76,7 @@ def start_world(device: str, precision: str = "float32") -> World:
     if WORLD_SIZE > 1:
         from paddle.distributed import fleet
 
-        beat(f"waits for all processes at {os.environ['PADDLE_MASTER']}")
+        beat()
         # fleet has to be initialised before static mode is switched on.
         with quiet():
             _meet()

@@ -1,16 +1,15 @@
 """BERT in the layout of Hugging Face's transformers: config.json, weights, vocab.txt or tokenizer.json.
 
 A folder of sentence-transformers is read too: the BERT in it, without the pooling and normalisation after it. So is
-ERNIE (`model_type` "ernie"), because its network is that of BERT, with the embeddings of one task.
+ERNIE (`model_type` "ernie") without the embeddings of tasks, because its network is that of BERT.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ernie_gram.formats.heads import has_token_head, held_parameters, obstacles, read_foreign
-from ernie_gram.formats.model import Format, ModelRecord, Obstacle
-from ernie_gram.formats.names import from_ours
+from ernie_gram.formats.heads import has_token_head, held_arrays, losses, read_foreign
+from ernie_gram.formats.model import Format, ModelRecord
 from ernie_gram.formats.paddlenlp import family_of, is_paddlenlps
 from ernie_gram.formats.parameters import BERT_DEFAULTS, bert_settings, write_settings
 from ernie_gram.formats.vocabularies import read_tokenizer, write_tokenizer
@@ -25,8 +24,6 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 LOOKS_FOR = f"{CONFIG} with model_type bert"
 # Values of model_type; old files name only the class, in `architectures`.
 MODEL_TYPES = ("bert", "ernie", "Bert")
-MODULES = "modules.json"
-AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
 
 
@@ -44,27 +41,23 @@ def read(folder: Path) -> ModelRecord:
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     vocabulary, notes = read_tokenizer(folder)
-    if (folder / MODULES).is_file():
-        notes = (*notes, AFTER_ENCODER)
-    return read_foreign(NAME, weights, "bert", settings, str(folder / CONFIG), vocabulary, notes)
+    return read_foreign(NAME, weights, "bert", settings, str(folder / CONFIG), vocabulary, *notes)
 
 
-def cannot_hold(model: ModelRecord) -> list[Obstacle]:
-    """Return what a BERT cannot hold of a model."""
-    return obstacles(model, "bert", "BERT", "BERT has no bias by distance, so the outputs change")
+def lost(model: ModelRecord) -> list[str]:
+    """Return what a BERT cannot hold of a model; raises InputError if it can hold nothing."""
+    return losses(model, "bert", "BERT", "BERT has no bias by distance, so the outputs change")
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config, has_head = model.config, has_token_head(model)
-    arrays = held_parameters(model, "bert")
-    theirs = from_ours(arrays, "bert", config.num_hidden_layers, with_prefix=has_head)
     # transformers refuses a file that does not say that it holds PyTorch's layout.
-    save_safetensors(folder / WEIGHTS[0], theirs, "pt")
+    save_safetensors(folder / WEIGHTS[0], held_arrays(model, "bert", with_prefix=has_head), "pt")
     settings = {
         "architectures": ["BertForMaskedLM" if has_head else "BertModel"],
         "model_type": "bert",
-        **bert_settings(config, len(arrays["word_embedding"])),
+        **bert_settings(model),
         "position_embedding_type": "absolute",
         **({} if config.use_sentence_embedding else {SEGMENTS_KEY: False}),
         "pad_token_id": model.vocabulary.pad,
@@ -74,4 +67,4 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     write_tokenizer(model.vocabulary, folder, "BertTokenizer", config.max_position_embeddings, **rules)
 
 
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, lost, write)

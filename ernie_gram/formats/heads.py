@@ -6,37 +6,35 @@ are nested dicts here, because fine-tuning reads model folders too, and must not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.model import ModelRecord, Obstacle
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.names import (
     MAPPING,
     RELATIVE,
     SEGMENTS,
-    TASKS,
     TOKEN_HEAD,
     Column,
-    Renamed,
     foreign_prefix,
+    from_ours,
     is_transposed,
     names,
+    oriented,
     to_ours,
 )
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
     HEAD_NORM,
     HEAD_TRANSFORM,
-    TASK_KEY,
     Settings,
     check_numbers,
     check_shapes,
     encoder_shapes,
-    flag,
     head_shapes,
     model_config,
     some_of,
@@ -44,7 +42,6 @@ from ernie_gram.formats.parameters import (
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
-from ernie_gram.model.parameters import Shapes
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError, counted, quoted
 from reader.tokenization.vocabulary import Vocabulary
@@ -96,12 +93,20 @@ def encoder_parameters(model: ModelRecord) -> Arrays:
     return {name: model.parameters[name] for name in encoder_shapes(config)}
 
 
-def held_parameters(model: ModelRecord, column: Column) -> Arrays:
-    """Return what a format of other software holds of the parameters: of the encoder, the pooler and the heads.
+def held_arrays(model: ModelRecord, column: Column, with_prefix: bool = False) -> Arrays:
+    """Return what a format of other software holds of the parameters, under its names.
 
-    The tables that the software always reads and that the model does not have are zeros. The head over tokens has a
-    bias for every row of the token embedding; that of rows beyond the vocabulary is NEVER.
+    That is the encoder, the pooler and some heads. The tables that the software always reads and that the model does
+    not have are zeros. The head over tokens has a bias for every row of the token embedding; that of rows beyond the
+    vocabulary is NEVER.
+
+    Args:
+        with_prefix: as for `from_ours`.
     """
+    return from_ours(_held(model, column), column, model.config.num_hidden_layers, with_prefix)
+
+
+def _held(model: ModelRecord, column: Column) -> Arrays:
     config = model.config
     arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
     if ALWAYS_READ[column] == RELATIVE:
@@ -123,38 +128,30 @@ def needs_relative_position(model: ModelRecord) -> bool:
     return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
-def obstacles(
+def losses(
     model: ModelRecord, column: Column, software: str, relative: str = "", epsilon: float | None = None
-) -> list[Obstacle]:
-    """Return what a format of other software cannot hold of a model.
+) -> list[str]:
+    """Return what a format of other software cannot hold of a model, one line each.
 
     Args:
         software: its name, for the reasons.
         relative: what it does in place of a bias by relative position; "" if it has one.
         epsilon: the only layer_norm_eps that it has; None if it is a setting there.
+
+    Raises InputError for a vocabulary or embeddings that it cannot have.
     """
-    config, vocabulary, known = model.config, model.vocabulary, names(column, 0)
-    found = list(map(Obstacle, _lost_heads(model, column)))
+    config, vocabulary, known, cannot = model.config, model.vocabulary, names(column, 0), f"{software} cannot hold"
     if not isinstance(vocabulary, WordPieceVocabulary):
         only = f"only WordPiece ({WordPieceVocabulary.file_name})"
-        found.append(Obstacle(f"a vocabulary of {vocabulary.kind}: {only}", is_loss=False))
+        raise InputError(f"{model.source}: {cannot} a vocabulary of {vocabulary.kind}: {only}")
     if MAPPING not in known and config.embedding_size != config.hidden_size:
-        reason = f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size"
-        found.append(Obstacle(reason, is_loss=False))
-    if relative and needs_relative_position(model):
-        found.append(Obstacle(f"relative position: {relative}"))
-    if epsilon not in (None, config.layer_norm_eps):
-        changed = f"{software} has {epsilon:g}, so the outputs change slightly"
-        found.append(Obstacle(f"layer_norm_eps {config.layer_norm_eps:g}: {changed}"))
-    return found
-
-
-def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
-    kept = encoder_parameters(model) | held_parameters(model, column)
-    left_out, lost = [name for name in model.parameters if name not in kept], []
+        reason = f"emb_size {config.embedding_size}: its embeddings are of hidden_size"
+        raise InputError(f"{model.source}: {cannot} {reason}")
+    kept, lost = encoder_parameters(model) | _held(model, column), list[str]()
+    left_out = [name for name in model.parameters if name not in kept]
     task_head = [name for name in left_out if name.startswith(TASK_PREFIX)]
     if heads := [name for name in left_out if name not in task_head]:
-        has_head = HEAD_BIAS in names(column, 0)
+        has_head = HEAD_BIAS in known
         held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
         lost.append(f"{some_of(heads)}: {held}")
     if task_head:
@@ -164,17 +161,16 @@ def _lost_heads(model: ModelRecord, column: Column) -> list[str]:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     if model.head:
         lost.append(f"a head of your own, {counted(len(model.head), 'array')}: only our own folders hold one")
+    if relative and needs_relative_position(model):
+        lost.append(f"relative position: {relative}")
+    if epsilon not in (None, config.layer_norm_eps):
+        changed = f"{software} has {epsilon:g}, so the outputs change slightly"
+        lost.append(f"layer_norm_eps {config.layer_norm_eps:g}: {changed}")
     return lost
 
 
 def read_foreign(
-    name: str,
-    weights: Path,
-    column: Column,
-    settings: Settings,
-    source: str,
-    vocabulary: Vocabulary,
-    notes: tuple[str, ...] = (),
+    name: str, weights: Path, column: Column, settings: Settings, source: str, vocabulary: Vocabulary, *notes: str
 ) -> ModelRecord:
     """Return the model in a folder of other software: an encoder and at most a head over tokens.
 
@@ -183,8 +179,7 @@ def read_foreign(
     Args:
         name: of the format.
         weights: a file in the folder, or a folder with one Paddle variable per file.
-        settings: as `model_config` takes them, and whether the embedding of task 0 is added to every token: it is
-            added to the rows of the segments.
+        settings: as `model_config` takes them.
         source: the file of the settings, for errors.
         notes: follow those on the parameters.
 
@@ -192,90 +187,63 @@ def read_foreign(
     not finite; and if the vocabulary or the head does not fit the token embedding.
     """
     config, stored = model_config(settings, source), read_arrays(weights)
-    said, path = list(stored.notes), str(weights)
-    if foreign := foreign_prefix(stored.arrays, column):
-        stored = replace(stored, arrays={name.removeprefix(foreign): each for name, each in stored.arrays.items()})
+    said, path = list[str](), str(weights)
+    if foreign := foreign_prefix(stored, column):
+        stored = {name.removeprefix(foreign): values for name, values in stored.items()}
         said.append(f"the names of the parameters begin with {quoted(foreign)}; read without it")
-    found = to_ours(stored.arrays, column, config.num_hidden_layers, path)
-    arrays, config = found.arrays, _checked(stored.arrays, found, column, config, path)
-    check_numbers({found.spelled[name]: values for name, values in arrays.items()}, path)
-    if flag(settings, TASK_KEY, False, source):
-        said.append(_add_task(arrays, stored.arrays, found, path))
-    for kind in dict.fromkeys(found.ignored.values()):
-        said.append(f"left out {some_of([name for name, what in found.ignored.items() if what == kind])}: {kind}")
+    spelled, left_out = to_ours(stored, column, config.num_hidden_layers, path)
+    arrays = {ours: oriented(stored[theirs], ours, column) for ours, theirs in spelled.items()}
+    if left_out:
+        said.append(f"left out {some_of(left_out)}: no part of an encoder or of a head over tokens")
     for table, key in OPTIONAL_TABLES.items():
         if table not in arrays or getattr(config, key):
             continue
-        if arrays[table].any() and table == ALWAYS_READ[column]:
+        if table == ALWAYS_READ[column] and arrays[table].any():
             on: dict[str, Any] = {key: True}
             config = replace(config, **on)
-            check_shapes({table: arrays[table].shape}, {table: encoder_shapes(config)[table]}, path)
             said.append(f"{table} is not zero, so the model reads it, although {key} is false in its settings")
         elif arrays.pop(table).any():
             said.append(f"left out {table}: the model does not read it ({key} is false)")
-    check_vocabulary(vocabulary, len(arrays["word_embedding"]), weights.parent)
+    config = _completed(config, arrays, spelled, column, path)
+    check_numbers({spelled[name]: values for name, values in arrays.items()}, path)
+    tokens, rows = len(vocabulary), len(arrays["word_embedding"])
+    check_vocabulary(vocabulary, rows, weights.parent)
+    if HEAD_BIAS in arrays:
+        if not tokens <= (classes := len(arrays[HEAD_BIAS])) <= rows:
+            raise InputError(
+                f"{path}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
+                f"token embedding {rows:,} rows"
+            )
+        arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
     heads = token_head_settings(config) if HEAD_BIAS in arrays else None
-    said += [*notes, *(_cut_head(arrays, len(vocabulary), weights.parent) if heads else ())]
-    return ModelRecord(weights.parent, name, config, arrays, vocabulary, None, heads, tuple(said))
+    return ModelRecord(weights.parent, name, config, arrays, vocabulary, None, heads, (*said, *notes))
 
 
-def _cut_head(arrays: Arrays, tokens: int, folder: Path) -> Iterator[str]:
-    """Leave the head the classes of the tokens; yields a note if others are left out."""
-    classes, rows = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"])
-    if not tokens <= classes <= rows:
-        raise InputError(
-            f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
-            f"token embedding {rows:,} rows"
-        )
-    # No note for the bias that `held_parameters` gives unused rows.
-    if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
-        yield f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens"
-    arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
+def _completed(
+    config: ModelConfig, arrays: Arrays, spelled: dict[str, str], column: Column, source: str
+) -> ModelConfig:
+    """Return the settings, completed by those that the parameters of a file determine.
 
-
-def _add_task(arrays: Arrays, stored: Arrays, found: Renamed, path: str) -> str:
-    """Add the embedding of task 0 to those of the segments, and return a note on it."""
-    name = next((name for name, what in found.ignored.items() if what == TASKS), "")
-    table, rows = stored.get(name, np.zeros(0)), arrays.get(SEGMENTS, np.zeros(0))
-    if table.ndim != 2 or not len(table) or table.shape[1:] != rows.shape[1:]:
-        raise InputError(f"{path}: no embedding of task 0, for which use_task_id asks, beside those of segments")
-    check_numbers({name: table}, path)
-    arrays[SEGMENTS] = rows + table[0]
-    return f"added row 0 of {name} to the segment embeddings; {found.ignored.pop(name)}: only task 0 is read"
-
-
-def _checked(stored: Arrays, found: Renamed, column: Column, config: ModelConfig, source: str) -> ModelConfig:
-    """Return the completed settings; raises InputError if the parameters of a file do not fit them."""
-    # In the file's orientation, which errors show.
-    shapes = {name: stored[theirs].shape for name, theirs in found.spelled.items()}
-    completed = _completed(config, shapes)
-    expected = encoder_shapes(completed)
-    classes = sum(shapes.get(HEAD_BIAS, ())) if _has_token_head(shapes) else None
-    if classes is not None or HEAD_TRANSFORM[0] in shapes:
-        expected |= head_shapes(completed, classes)
-    unused = {name: shapes[name] for name in OPTIONAL_TABLES if name in shapes and name not in expected}
-    turned = {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in expected.items()}
-    spelled = names(column, config.num_hidden_layers) | found.spelled
-    check_shapes(shapes | dict.fromkeys(found.unknown, ()), turned | unused, source, spelled)
-    return completed
-
-
-def _has_token_head(shapes: Shapes) -> bool:
-    """Return whether there is a head over tokens, and not only the transform that heads for fine-tuning read."""
-    return HEAD_BIAS in shapes or HEAD_NORM in shapes
-
-
-def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:
-    """Return the settings, completed by those that the parameters of the file determine."""
-    width = config.out_emb_size
-    if _has_token_head(shapes):
-        width = 0
-    elif HEAD_TRANSFORM[0] in shapes and len(shapes[HEAD_TRANSFORM[0]]) == 2:
-        width = shapes[HEAD_TRANSFORM[0]][1]
-    rows = next(iter(shapes.get("word_embedding", ())), 0)
-    return replace(
+    Raises InputError if the parameters do not fit the settings.
+    """
+    shapes = {name: values.shape for name, values in arrays.items()}
+    # Heads for fine-tuning read the transform alone.
+    has_transform, has_head = HEAD_TRANSFORM[0] in shapes, HEAD_BIAS in shapes or HEAD_NORM in shapes
+    width = shapes[HEAD_TRANSFORM[0]][-1:] if has_transform else (config.out_emb_size,)
+    config = replace(
         config,
-        vocab_size=config.vocab_size or rows or 1,  # a table without rows is reported as a wrong shape
+        # A table without rows is reported as a wrong shape.
+        vocab_size=config.vocab_size or next(iter(shapes.get("word_embedding", ())), 0) or 1,
         use_pooler="pooled_fc.w_0" in shapes,
-        out_emb_size=width,
+        out_emb_size=0 if has_head else sum(width),
     )
+    expected = encoder_shapes(config)
+    if has_head or has_transform:
+        expected |= head_shapes(config, sum(shapes.get(HEAD_BIAS, ())) if has_head else None)
+    # In the file's orientation, which errors show.
+    shapes, expected = (
+        {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in each.items()}
+        for each in (shapes, expected)
+    )
+    check_shapes(shapes, expected, source, names(column, config.num_hidden_layers) | spelled)
+    return config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,8 @@ class ModelRecord:
         parameters: float32 arrays under the names of the static model (see parameters.py): encoder, pooler, heads.
         vocabulary: the tokens.
         lexicon: the n-grams that follow the tokens in the classes of the heads; None if the model has no n-grams.
-        pretraining: the resolved pre-training configuration that the prediction heads belong to, as nested dicts; None
-            if there are no prediction heads.
+        pretraining: the sections heads.PREDICTION_SECTIONS of the settings that the prediction heads belong to; None if
+            there are no prediction heads.
         notes: what was changed or dropped while reading, one line each, for the console.
         training: what is known of its training; None if nothing is.
         head: the arrays of a head of the user's own above the encoder, by name; None without one.
@@ -75,19 +75,6 @@ class ModelRecord:
 
 
 @dataclass(frozen=True)
-class Obstacle:
-    """A part of a model that a format cannot hold.
-
-    Attributes:
-        reason: what cannot be held, and why, in one line.
-        is_loss: whether the rest can be written if the user accepts the loss; if not, nothing can be written.
-    """
-
-    reason: str
-    is_loss: bool = True
-
-
-@dataclass(frozen=True)
 class Format:
     """A format of model folders.
 
@@ -96,17 +83,17 @@ class Format:
         looks_for: the files by which `detect` recognises it, in words.
         detect: returns whether a folder has this format.
         read: returns the model in a folder; raises InputError that names the file.
-        cannot_hold: returns what the format cannot hold of a model; [] if reading what was written gives the same
-            model. None for a format that is only read.
-        write: takes a model, an empty folder, and the name that it will have, and writes the files of the model, which
-            has no obstacles but losses. None for a format that is only read.
+        losses: returns what is lost of a model, one line each; [] if reading what was written gives the same model.
+            Raises InputError if nothing can be written.
+        write: takes a model, an empty folder, and the name that it will have, and writes the files of the model. None
+            for a format that is only read.
     """
 
     name: str
     looks_for: str
     detect: Callable[[Path], bool]
     read: Callable[[Path], ModelRecord]
-    cannot_hold: Callable[[ModelRecord], Sequence[Obstacle]] | None = None
+    losses: Callable[[ModelRecord], list[str]] = lambda model: []
     write: Callable[..., None] | None = None
 
 

@@ -6,7 +6,7 @@ facts are left out, or called not stated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ernie_gram.formats.heads import PREDICTION_SECTIONS
 from ernie_gram.formats.model import ModelRecord, TrainingRecord
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 from reader.system.untrusted_text import limited_text, yaml_value
 
@@ -24,13 +24,7 @@ FRONT_MATTER = "---"
 
 
 def model_card(
-    model: ModelRecord,
-    name: str,
-    library: str,
-    loading: str,
-    numbers: int,
-    lost: Iterable[str],
-    different: Iterable[str],
+    model: ModelRecord, name: str, library: str, arrays: Arrays, loading: str = "", lost: Sequence[str] = ()
 ) -> str:
     """Return the card of a model folder, in Markdown.
 
@@ -38,14 +32,12 @@ def model_card(
         model: as it was before it was written.
         name: the title, usually the name of the folder.
         library: what loads the folder.
-        loading: Markdown: how to load it.
-        numbers: how many numbers its parameters have.
+        arrays: its parameters, which are counted.
+        loading: Markdown: how to load it; "" for a folder of our own.
         lost: what the folder does not hold or the library computes differently, one sentence each.
-        different: what the library does differently without a loss, one sentence each.
     """
     licence, training = licence_of(model.source), model.training or TrainingRecord()
     front = {"library_name": library, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}
-    prediction = {key: value for key, value in (model.pretraining or {}).items() if key in PREDICTION_SECTIONS}
     scores = dict(training.scores)
     return rendered(
         "model_card.md",
@@ -54,12 +46,11 @@ def model_card(
         model=model,
         config=model.config,
         vocabulary=model.vocabulary,
-        numbers=numbers,
+        numbers=sum(values.size for values in arrays.values()),
         loading=loading.strip(),
-        lost=list(lost),
-        different=list(different),
+        lost=lost,
         training=training,
-        settings=_yaml({"model": asdict(model.config), **prediction, **training.settings}),
+        settings=_yaml({"model": asdict(model.config), **(model.pretraining or {}), **training.settings}),
         step=scores.pop("step", None),
         scores={key: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" for key, value in scores.items()},
         licence=licence,

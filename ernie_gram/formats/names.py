@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -56,87 +55,58 @@ LAYER_NORMS: tuple[Row, ...] = (
 )
 
 
-def _pairs(layers: tuple[Row, ...], endings: tuple[str, str], starts: Row = ("",) * 4) -> Iterator[Row]:
-    """Yield the rows of layers with two parameters; `starts` are put before the names."""
-    for layer in layers:
-        ours, *theirs = (name and start + name for start, name in zip(starts, layer, strict=True))
+def _pairs(endings: tuple[str, str], *layers: Row) -> Iterator[Row]:
+    """Yield the rows of layers with two parameters."""
+    for ours, *theirs in layers:
         for ending, part in zip(endings, ("weight", "bias"), strict=True):
             yield (ours + ending, *(name and f"{name}.{part}" for name in theirs))
 
 
 # The head over tokens whose output table is the token embedding. PaddleNLP's ERNIE-Gram has no such head.
 MLM_ROWS: tuple[Row, ...] = (
-    *_pairs((("mask_lm_trans_fc", "mlm", "", "cls.predictions.transform.dense"),), LINEAR),
-    *_pairs((("mask_lm_trans_layer_norm", "mlm_ln", "", "cls.predictions.transform.LayerNorm"),), NORM),
+    *_pairs(LINEAR, ("mask_lm_trans_fc", "mlm", "", "cls.predictions.transform.dense")),
+    *_pairs(NORM, ("mask_lm_trans_layer_norm", "mlm_ln", "", "cls.predictions.transform.LayerNorm")),
     ("mask_lm_out_fc.b_0", "mlm_bias", "", "cls.predictions.bias"),
 )
 TOKEN_HEAD = tuple(row[0] for row in MLM_ROWS)
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """How the names in files of a column can differ from those in the rows.
-
-    Attributes:
-        prefixes: of the encoder's names in models with a head; the bare encoder has none. The first one is written, the
-            others occur in files of related models.
-        ignored: regular expressions of names (without prefix) that a model of ours does not hold -> what they are.
-        copies: names (without prefix) of parameters that must equal another parameter -> our name of that parameter.
-    """
-
-    prefixes: tuple[str, ...] = ()
-    ignored: Mapping[str, str] = field(default_factory=dict)
-    copies: Mapping[str, str] = field(default_factory=dict)
-
-    def bare(self, name: str) -> str:
-        """Return a name without the prefix, and with the ending that the rows have."""
-        name = name.removeprefix(next((prefix for prefix in self.prefixes if name.startswith(prefix)), ""))
-        for old, new in OLD_ENDINGS.items():
-            if name.endswith(old):
-                return name.removesuffix(old) + new
-        return name
-
-
+# Of the encoder's names in models with a head; the bare encoder has none. The first one is written, the others occur in
+# files of related models: the encoders of PaddleNLP's Ernie and Bert have the names of its ErnieGram.
+PREFIXES: Mapping[Column, tuple[str, ...]] = {
+    "static": (),
+    "dygraph": (),
+    "paddlenlp": ("ernie_gram.", "ernie.", "bert."),
+    "bert": ("bert.", "ernie."),
+}
 # Endings in old files of BERT -> those in the rows.
 OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-TASK_HEADS = {r"classifier\.|qa_outputs\.": "the head of a task"}
-TASKS = "the embeddings of tasks"
-UNREAD = {
-    r"embeddings\.(position|token_type|task_type)_ids": "a constant",
-    r"embeddings\.task_type_embeddings\.weight$": TASKS,
-}
-NEXT_SENTENCE = "the head for sentence pairs"
 # What upstream's training saves beside the parameters: Adam's moments and powers, and the state of the schedule.
 OPTIMIZER = (
     r"@LR_DECAY_COUNTER@|learning_rate|scheduled_learning_rate|loss_scaling|num_good_steps"
     r"|.*(_moment[12]_0|_beta[12]_pow_acc_0|\.master)$"
 )
-SPELLINGS: Mapping[Column, Spelling] = {
-    "static": Spelling(
-        ignored={
-            r"next_sent_fc\.": NEXT_SENTENCE,
-            OPTIMIZER: "the state of the optimizer",
-            "cls_": "the head of a task",
-        }
-    ),
-    "dygraph": Spelling(ignored={r"pooler_heads\.": NEXT_SENTENCE, **TASK_HEADS}),
-    # The encoders of PaddleNLP's Ernie and Bert have the same names.
-    "paddlenlp": Spelling(("ernie_gram.", "ernie.", "bert."), {**UNREAD, **TASK_HEADS, r"cls\.": "a head"}),
-    "bert": Spelling(
-        ("bert.", "ernie."),
-        {r"cls\.seq_relationship\.": NEXT_SENTENCE, **UNREAD, **TASK_HEADS},
-        {"cls.predictions.decoder.weight": "word_embedding", "cls.predictions.decoder.bias": "mask_lm_out_fc.b_0"},
-    ),
+# Heads of tasks, constants, and the embeddings of tasks, which are refused if the settings ask for them.
+HEADS, UNREAD = r"classifier\.|qa_outputs\.", r"embeddings\.(\w+_ids$|task_type_embeddings\.weight$)"
+# The beginnings of names (without prefix) that a model of ours does not hold.
+LEFT_OUT: Mapping[Column, str] = {
+    "static": rf"next_sent_fc\.|cls_|{OPTIMIZER}",
+    "dygraph": rf"pooler_heads\.|{HEADS}",
+    "paddlenlp": rf"cls\.|{HEADS}|{UNREAD}",
+    "bert": rf"cls\.seq_relationship\.|{HEADS}|{UNREAD}",
 }
+# Parameters of BERT that must equal another one -> our name of that one.
+COPIES = {"cls.predictions.decoder.weight": "word_embedding", "cls.predictions.decoder.bias": "mask_lm_out_fc.b_0"}
 
 
 def rows(num_layers: int) -> Iterator[Row]:
     """Yield the rows of a model with this number of layers."""
-    yield from (*TABLES, *_pairs((EMBEDDING_NORM,), NORM))
+    yield from (*TABLES, *_pairs(NORM, EMBEDDING_NORM))
     for number in range(num_layers):
-        starts = tuple(start.format(i=number) for start in LAYER)
-        yield from (*_pairs(LAYER_LINEAR, LINEAR, starts), *_pairs(LAYER_NORMS, NORM, starts))
-    yield from (*_pairs((POOLER,), LINEAR), *MLM_ROWS)
+        starts = [start.format(i=number) for start in LAYER]
+        for row in (*_pairs(LINEAR, *LAYER_LINEAR), *_pairs(NORM, *LAYER_NORMS)):
+            yield tuple(map(str.__add__, starts, row))
+    yield from (*_pairs(LINEAR, POOLER), *MLM_ROWS)
 
 
 def names(column: Column, num_layers: int) -> dict[str, str]:
@@ -145,79 +115,69 @@ def names(column: Column, num_layers: int) -> dict[str, str]:
     return {row[0]: row[index] for row in rows(num_layers) if row[index]}
 
 
-class Renamed(NamedTuple):
-    """The parameters of a file under our names.
-
-    Attributes:
-        arrays: BERT's matrices as [in, out].
-        spelled: our name -> the name in the file.
-        ignored: name in the file -> what it is; known parameters that a model of ours does not hold.
-        unknown: names in the file that are not in the table.
-    """
-
-    arrays: Arrays
-    spelled: dict[str, str]
-    ignored: dict[str, str]
-    unknown: list[str]
-
-
 def foreign_prefix(in_file: Iterable[str], column: Column) -> str:
     """Return what a wrapper of the model put before all names in a file, such as "module.", or ""."""
-    own = "|".join(map(re.escape, SPELLINGS[column].prefixes))
+    own = "|".join(map(re.escape, PREFIXES[column]))
     start = re.compile(rf"(.*?\.)??({own})?{re.escape(names(column, 0)['word_embedding'])}")
     foreign = next((found[1] or "" for name in in_file if (found := start.fullmatch(name))), "")
     return foreign if all(name.startswith(foreign) for name in in_file) else ""
 
 
-def to_ours(stored: Arrays, column: Column, num_layers: int, source: str) -> Renamed:
-    """Look up the names of a file.
+def to_ours(stored: Arrays, column: Column, num_layers: int, source: str) -> tuple[dict[str, str], list[str]]:
+    """Return our name -> the name in a file; and the names in the file of what a model of ours does not hold.
 
-    Raises InputError, which names `source`, if two of them mean the same parameter, or if a copy differs from it.
+    A name that is not in the table is in the first value under "unknown", a space and itself. Raises InputError, which
+    names `source`, if two names mean the same parameter, or if a copy differs from it.
     """
-    spelling, copies = SPELLINGS[column], dict[str, str]()
+    spelled, copies, left_out = dict[str, str](), dict[str, str](), list[str]()
     ours_of = {theirs: ours for ours, theirs in names(column, num_layers).items()}
-    found = Renamed({}, {}, {}, [])
     for name in stored:
-        bare = spelling.bare(name)
+        bare = _bare(name, column)
         ours = ours_of.get(bare)
-        what = next((what for pattern, what in spelling.ignored.items() if re.match(pattern, bare)), None)
-        if ours in found.spelled:
-            raise InputError(f"{source}: {found.spelled[ours]} and {name} are the same parameter; remove one of them")
+        if ours in spelled:
+            raise InputError(f"{source}: {spelled[ours]} and {name} are the same parameter; remove one of them")
         if ours is not None:
-            found.spelled[ours] = name
-        elif what is not None:
-            found.ignored[name] = what
-        elif bare in spelling.copies:
-            copies[name] = spelling.copies[bare]
+            spelled[ours] = name
+        elif re.match(LEFT_OUT[column], bare):
+            left_out.append(name)
+        elif bare in COPIES:
+            copies[name] = COPIES[bare]
         else:
-            found.unknown.append(name)
+            spelled[f"unknown {name}"] = name
     for name, ours in copies.items():
-        original = found.spelled.setdefault(ours, name)  # the file may have the copy only
+        original = spelled.setdefault(ours, name)  # the file may have the copy only
         if not np.array_equal(stored[name], stored[original]):
             raise InputError(
                 f"{source}: {name} differs from {original}; only heads with tied parameters can be converted"
             )
-    for ours, name in found.spelled.items():
-        values = stored[name]
-        found.arrays[ours] = np.ascontiguousarray(values.T) if is_transposed(ours, column) else values
-    return found
+    return spelled, left_out
+
+
+def _bare(name: str, column: Column) -> str:
+    """Return a name without the prefix, and with the ending that the rows have."""
+    name = name.removeprefix(next((prefix for prefix in PREFIXES[column] if name.startswith(prefix)), ""))
+    old = next((old for old in OLD_ENDINGS if name.endswith(old)), "")
+    return name.removesuffix(old) + OLD_ENDINGS.get(old, "")
 
 
 def from_ours(arrays: Arrays, column: Column, num_layers: int, with_prefix: bool) -> Arrays:
     """Return arrays under the names of a column, BERT's matrices as [out, in].
 
     Args:
-        with_prefix: whether the encoder's names have the prefix (see Spelling), as in models with a head.
+        with_prefix: whether the encoder's names have the prefix, as in models with a head.
     Raises KeyError for a parameter that the column does not have.
     """
     theirs = names(column, num_layers)
-    prefix = next(iter(SPELLINGS[column].prefixes), "") if with_prefix else ""
+    prefix = PREFIXES[column][0] if with_prefix and PREFIXES[column] else ""
     return {
-        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: np.ascontiguousarray(values.T)
-        if is_transposed(name, column)
-        else values
+        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: oriented(values, name, column)
         for name, values in arrays.items()
     }
+
+
+def oriented(values: np.ndarray, ours: str, column: Column) -> np.ndarray:
+    """Return a parameter from a column in our orientation, or one of ours in that of the column."""
+    return np.ascontiguousarray(values.T) if is_transposed(ours, column) else values
 
 
 def is_transposed(ours: str, column: Column) -> bool:

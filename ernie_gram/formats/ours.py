@@ -34,7 +34,6 @@ from ernie_gram.formats.parameters import (
 )
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
-from ernie_gram.model.config import ModelConfig
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
@@ -53,15 +52,10 @@ RUN_NAME = "run"
 NO_VALID = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
 # The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
 PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
-# Sections of the settings that say how the model was trained. Those of prediction heads are in ModelRecord.pretraining.
+# Sections of the settings of a run: beside those of prediction heads, and of them what the card of a model shows.
+RUN_SECTIONS = ("model", "paths", "trainer")
 TRAINING_SECTIONS = ("seed", "optimizer")
 RUN_LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
-
-LOADING = """
-This is a model folder of the ERNIE-Gram project. Its commands take it wherever they take a model, and
-`ernie-gram convert` writes it in the formats of other projects. `model.safetensors` has float32 arrays;
-matrices are [in, out].
-"""
 
 
 def detect(folder: Path) -> bool:
@@ -82,20 +76,18 @@ def read(folder: Path) -> ModelRecord:
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
-    head = read_arrays(folder / HEAD).arrays if (folder / HEAD).exists() else None
+    head = read_arrays(folder / HEAD) if (folder / HEAD).exists() else None
     check_numbers(head or {}, str(folder / HEAD))
-    stored = read_arrays(folder / WEIGHTS)
-    check_own_parameters(stored.arrays, str(folder / WEIGHTS), config, pretraining, vocabulary, lexicon)
-    return ModelRecord(
-        folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, stored.notes, training, head
-    )
+    arrays = read_arrays(folder / WEIGHTS)
+    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training, head)
+    return checked_record(record, str(folder / WEIGHTS))
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     settings = settings_of(model.config) | {LOWERCASE: model.vocabulary.lowercase}
     if model.pretraining is not None:
-        settings[PRETRAINING] = {key: model.pretraining[key] for key in PREDICTION_SECTIONS if key in model.pretraining}
+        settings[PRETRAINING] = model.pretraining
     if model.training is not None:
         settings[TRAINING] = asdict(model.training)
     write_settings(folder / CONFIG, settings)
@@ -105,42 +97,31 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
-    numbers = sum(values.size for values in model.parameters.values())
-    card = model_card(model, name, NAME, LOADING, numbers, lost=[], different=[])
+    card = model_card(model, name, NAME, model.parameters)
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
-def check_own_parameters(
-    arrays: checkpoint.Arrays,
-    source: str,
-    config: ModelConfig,
-    pretraining: dict[str, Any] | None,
-    vocabulary: Vocabulary,
-    lexicon: Lexicon | None,
-) -> None:
-    """Raise InputError, which names `source`, unless parameters are exactly those of the settings, and finite.
+def checked_record(model: ModelRecord, source: str) -> ModelRecord:
+    """Return a model; raises InputError, which names `source`, unless its parameters fit its settings and are finite.
 
     Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
-    which ask for the others by name and shape, are unknown to this package.
-
-    Args:
-        pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
-            of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
+    which ask for the others by name and shape, are unknown to this package. Without prediction heads, there may still
+    be the transform of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
     """
-    check_numbers(arrays, source)
-    expected, shapes = encoder_shapes(config), {name: values.shape for name, values in arrays.items()}
-    if pretraining is not None:
-        num_ngrams = len(lexicon) if lexicon is not None and is_explicit(pretraining) else 0
-        expected |= head_shapes(config, len(vocabulary) + num_ngrams)
+    config, heads, lexicon = model.config, model.pretraining, model.lexicon
+    check_numbers(model.parameters, source)
+    expected, unchecked = encoder_shapes(config), [TASK_PREFIX]
+    if heads is not None:
+        num_ngrams = len(lexicon) if lexicon is not None and is_explicit(heads) else 0
+        expected |= head_shapes(config, len(model.vocabulary) + num_ngrams)
         # The names of a term's parameters begin with its own, and its weight is among the settings.
-        weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
-        unchecked = (*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights))
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
-    else:
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
-        if HEAD_TRANSFORM[0] in shapes:
-            expected |= head_shapes(config)
-    check_shapes(shapes, expected, source)
+        weights = (key for key in heads.get("objective", {}) if key.endswith("_weight"))
+        unchecked = [*PRETRAINING_ONLY, *(key.removesuffix("weight") for key in weights)]
+    elif HEAD_TRANSFORM[0] in model.parameters:
+        expected |= head_shapes(config)
+    found = {name: each.shape for name, each in model.parameters.items() if not name.startswith(tuple(unchecked))}
+    check_shapes(found, expected, source)
+    return model
 
 
 def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
@@ -148,11 +129,14 @@ def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
 
     Raises InputError, which names `source`, for anything but sections of settings.
     """
-    if found is None:
-        return None
-    sections = {key: found.get(key, {}) for key in PREDICTION_SECTIONS} if isinstance(found, dict) else {"": found}
-    if not all(isinstance(section, dict) for section in sections.values()):
-        raise InputError(f"{source}: expected sections of settings, or null without prediction heads")
+    return None if found is None else _sections(found, PREDICTION_SECTIONS, source)
+
+
+def _sections(found: Any, names: tuple[str, ...], source: str) -> dict[str, dict[str, Any]]:
+    """Return sections of settings, empty where they are missing."""
+    sections = {name: found.get(name, {}) for name in names} if isinstance(found, dict) else {"": found}
+    if wrong := [name for name, section in sections.items() if not isinstance(section, dict)]:
+        raise InputError(f"{source}: {wrong[0] or 'it'} is no section of settings")
     return sections
 
 
@@ -179,22 +163,18 @@ def read_run(folder: Path) -> ModelRecord:
     to another run.
     """
     path, notes = checkpoint_in(folder)
-    state = checkpoint.load_state(path)
-    run = path.resolve().parent
+    state, run = checkpoint.load_state(path), path.resolve().parent
+    sections = _sections(state.config, (*RUN_SECTIONS, *PREDICTION_SECTIONS), f"{path / checkpoint.STATE}: config")
     vocabulary, lexicon = _load_units(run, state.identity)
-    settings = _section(state.config, "model", path)
+    rows = sections["model"].get("vocab_size") or len(vocabulary)
+    config = model_config(sections["model"] | {"vocab_size": rows}, str(path))
     # A fine-tuned model has no prediction heads.
-    pretraining = state.config if "objective" in state.config else None
-    for section in PREDICTION_SECTIONS if pretraining else ():
-        _section(state.config, section, path)
-    rows = settings.get("vocab_size") or len(vocabulary)
-    config = model_config({**settings, "vocab_size": rows}, str(path))
-    stored = read_arrays(path / checkpoint.MODEL)
-    check_own_parameters(stored.arrays, str(path / checkpoint.MODEL), config, pretraining, vocabulary, lexicon)
+    pretraining = {key: sections[key] for key in PREDICTION_SECTIONS} if "objective" in state.config else None
+    arrays = read_arrays(path / checkpoint.MODEL)
     # Later evaluations are of other parameters.
-    training = _training_of(run, state.config, path, last_evaluation(run, state.step))
-    notes = (*notes, *stored.notes)
-    return ModelRecord(path, RUN_NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
+    training = _training_of(run, state.config, sections, last_evaluation(run, state.step))
+    record = ModelRecord(path, RUN_NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
+    return checked_record(record, str(path / checkpoint.MODEL))
 
 
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
@@ -204,23 +184,19 @@ def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
     names the file and the damage.
     """
     best = path / checkpoint.BEST
-    if best.is_dir() or _is_checkpoint(path):
-        return _verified(best if best.is_dir() else path), ()
-    found, damage = checkpoint.newest_and_damage(path, checkpoint.MODEL_FILES)
-    if found is None:
-        raise InputError(f"{damage[0]}; {NO_VALID}")
-    return found, tuple(checkpoint.passed_over(error, found) for error in damage)
-
-
-def _verified(path: Path) -> Path:
-    """Return a checkpoint; raises InputError, with the file and the damage, if its model is damaged."""
+    if not (best.is_dir() or _is_checkpoint(path)):
+        found, damage = checkpoint.newest_and_damage(path, checkpoint.MODEL_FILES)
+        if found is None:
+            raise InputError(f"{damage[0]}; {NO_VALID}")
+        return found, tuple(checkpoint.passed_over(error, found) for error in damage)
+    chosen = best if best.is_dir() else path
     try:
-        checkpoint.verify(path, checkpoint.MODEL_FILES)
+        checkpoint.verify(chosen, checkpoint.MODEL_FILES)
     except InputError as error:
-        valid = checkpoint.newest_valid(path.resolve().parent, checkpoint.MODEL_FILES)
+        valid = checkpoint.newest_valid(chosen.resolve().parent, checkpoint.MODEL_FILES)
         advice = f"give {valid} instead, which is not damaged" if valid else NO_VALID
         raise InputError(f"{error}; {advice}") from error
-    return path
+    return chosen, ()
 
 
 def _is_checkpoint(folder: Path) -> bool:
@@ -228,13 +204,6 @@ def _is_checkpoint(folder: Path) -> bool:
     sums = folder / checkpoint.CHECKSUMS
     is_listed = sums.is_file() and checkpoint.STATE in sums.read_text(encoding="utf-8", errors="replace")
     return is_listed or (folder / checkpoint.STATE).is_file()
-
-
-def _section(config: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
-    section = config.get(name)
-    if not isinstance(section, dict):
-        raise InputError(f"{path / checkpoint.STATE}: damaged: config has no section {name}")
-    return section
 
 
 def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lexicon | None]:
@@ -246,19 +215,21 @@ def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lex
     return vocabulary, lexicon
 
 
-def _training_of(run: Path, config: dict[str, Any], path: Path, evaluation: Record | None) -> TrainingRecord:
-    """Return what the card says about the run of the checkpoint at `path`, which has these settings."""
-    paths, trainer = (_section({name: {}} | config, name, path) for name in ("paths", "trainer"))
+def _training_of(
+    run: Path, config: dict[str, Any], sections: dict[str, dict[str, Any]], evaluation: Record | None
+) -> TrainingRecord:
+    """Return what the card says about the run of a checkpoint with these settings."""
     settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
-    if "max_steps" in trainer:
-        settings["trainer"] = {"max_steps": trainer["max_steps"]}
+    if "max_steps" in sections["trainer"]:
+        settings["trainer"] = {"max_steps": sections["trainer"]["max_steps"]}
     # JSON has no infinite numbers, which a diverged run has logged.
     numbers = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
     scores = {key: value for key, value in numbers.items() if math.isfinite(value)}
     task = Path(str(config.get("task") or "")).stem
     if task and "score" in scores:
         scores = {_name_of_score(run): scores.pop("score"), **scores}
-    corpus, start = (Path(str(paths.get(key) or "")).name for key in ("corpus", "model" if task else "start"))
+    paths = [sections["paths"].get(key) for key in ("corpus", "model" if task else "start")]
+    corpus, start = (Path(str(path or "")).name for path in paths)
     return TrainingRecord(corpus, start, settings, scores, task)
 
 

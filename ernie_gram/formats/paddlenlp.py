@@ -5,7 +5,7 @@
     vocab.txt, tokenizer_config.json, special_tokens_map.json
     README.md                                       model card
     community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
-    exact_relative_position.py                      only for a model with relative position, see `cannot_hold`
+    exact_relative_position.py                      only for a model with relative position, see `lost`
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
 creates the table of relative position, but never applies it; it always adds segment embeddings; its LayerNorm has 1e-5.
@@ -13,24 +13,22 @@ creates the table of relative position, but never applies it; it always adds seg
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ernie_gram.formats.heads import held_parameters, needs_relative_position, obstacles, read_foreign
-from ernie_gram.formats.model import Format, ModelRecord, Obstacle
+from ernie_gram.formats.heads import held_arrays, losses, needs_relative_position, read_foreign
+from ernie_gram.formats.model import Format, ModelRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
-from ernie_gram.formats.names import from_ours
-from ernie_gram.formats.parameters import BERT_DEFAULTS, TASK_KEY, Settings, bert_settings, write_settings
+from ernie_gram.formats.parameters import BERT_DEFAULTS, Settings, bert_settings, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
-from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.run.checkpoint import save_safetensors
-from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
 TaskClass: TypeAlias = Literal[
@@ -63,9 +61,9 @@ ERNIE_GRAM, BERT = "ErnieGram", "Bert"
 # The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
 # -> the settings that they do not read from config.json, with the values that they use.
 FIXED: dict[str, Settings] = {
-    ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS, TASK_KEY: False},
+    ERNIE_GRAM: {"layer_norm_eps": LAYER_NORM_EPS},
     "Ernie": {"layer_norm_eps": 1e-12},
-    BERT: {TASK_KEY: False},
+    BERT: {},
 }
 
 
@@ -95,10 +93,7 @@ class TaskHead:
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has a model of PaddleNLP; raises InputError if its settings are damaged."""
-    has_weights = any((folder / name).is_file() for name in (SAFETENSORS, PDPARAMS))
-    if not has_weights or not (folder / CONFIG).is_file():
-        return False
-    settings = read_json(folder / CONFIG)
+    settings = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
     family = family_of(settings)
     return family == ERNIE_GRAM or (family is not None and is_paddlenlps(folder, settings))
 
@@ -120,15 +115,13 @@ def read(folder: Path) -> ModelRecord:
     # Without vocab_size, it is the number of rows of the token embedding.
     defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
     settings = defaults | stored | FIXED[family]
-    if stored.get("pool_act", "tanh") != "tanh":
-        raise InputError(f"{path}: pool_act {stored['pool_act']!r}: only a pooler with tanh can be converted")
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     rules = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
     vocabulary = read_vocabulary(folder, rules, str(folder / TOKENIZER_SETTINGS))
     return read_foreign(NAME, weights, "paddlenlp", settings, str(path), vocabulary)
 
 
-def cannot_hold(model: ModelRecord) -> list[Obstacle]:
+def lost(model: ModelRecord) -> list[str]:
     """Return what PaddleNLP's classes cannot hold of a model, or compute differently.
 
     Relative position is a loss, because PaddleNLP never applies it, unless its table is zero. Another layer_norm_eps
@@ -138,7 +131,7 @@ def cannot_hold(model: ModelRecord) -> list[Obstacle]:
         "PaddleNLP stores the table of the bias but never applies it, and computes something else, unless it is given "
         f"the attention mask that {EXAMPLE} makes"
     )
-    return obstacles(model, "paddlenlp", "PaddleNLP", relative, LAYER_NORM_EPS)
+    return losses(model, "paddlenlp", "PaddleNLP", relative, LAYER_NORM_EPS)
 
 
 def write(
@@ -147,48 +140,43 @@ def write(
     name: str,
     head: TaskHead | None = None,
     max_tokens: int | None = None,
-    different: Sequence[str] = (),
+    long_text: str = "head",
     further: Mapping[str, str] | None = None,
 ) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
     Args:
-        model: without obstacles other than losses, see `cannot_hold`.
+        model: one that PaddleNLP's classes can hold, see `lost`.
         name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
-        different: what else PaddleNLP does differently, for the card; one sentence each.
+        long_text: what a task reads of a text that is too long, for the card; PaddleNLP reads the "head".
         further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
-    held = held_parameters(model, "paddlenlp")
-    arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=head is not None)
+    arrays = held_arrays(model, "paddlenlp", with_prefix=head is not None)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     save_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
-    write_settings(folder / CONFIG, _config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
+    write_settings(folder / CONFIG, _config_json(model, head))
     write_tokenizer(vocabulary, folder, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     for file, content in (further or {}).items():
         (folder / file).write_text(content, encoding="utf-8")
     if needs_relative_position(model):
         (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
-    lost = [obstacle.reason for obstacle in cannot_hold(model)]
-    class_name, task = head.architecture if head else "AutoModel", model.training.task if model.training else ""
-    outputs, meaning = OUTPUTS[class_name]
     how = rendered(
         "paddlenlp.md",
         version=VERSION,
         pins=PINS,
+        config=config,
         head=head,
-        task=task,
-        class_name=class_name,
-        outputs=outputs,
-        meaning=meaning,
+        task=model.training.task if model.training else "",
+        class_name=head.architecture if head else "AutoModel",
         needs_mask=needs_relative_position(model),
+        long_text=long_text,
     )
-    numbers = sum(values.size for values in arrays.values())
-    card = model_card(model, name, NAME, how, numbers, lost, [*_differences(model), *different])
+    card = model_card(model, name, NAME, arrays, how, lost(model))
     (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)
@@ -196,16 +184,10 @@ def write(
     write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
 
 
-def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Settings:
-    """Return the content of config.json.
-
-    Args:
-        config: settings of the encoder; its embeddings must be as wide as its layers.
-        vocab_size: rows of the token embedding.
-        pad_token: ID of [PAD]. PaddleNLP masks the slots that hold it.
-        head: None for the encoder alone.
-    """
-    settings = bert_settings(config, vocab_size)
+def _config_json(model: ModelRecord, head: TaskHead | None) -> Settings:
+    """Return the content of config.json. PaddleNLP masks the slots that hold the token `pad_token_id`."""
+    config = model.config
+    settings = bert_settings(model)
     del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
     content: Settings = {
         "architectures": [head.architecture if head else f"{ERNIE_GRAM}Model"],
@@ -214,7 +196,7 @@ def _config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Tas
         "dtype": "float32",
         "embedding_size": config.embedding_size,
         **settings,
-        "pad_token_id": pad_token,
+        "pad_token_id": model.vocabulary.pad,
         "use_sentence_embedding": config.use_sentence_embedding,
     }
     if config.use_relative_position:
@@ -239,29 +221,4 @@ def is_paddlenlps(folder: Path, settings: Settings) -> bool:
     return "paddlenlp_version" in settings or (folder / PDPARAMS).is_file()
 
 
-# Class -> its outputs, and what they are.
-OUTPUTS = {
-    "AutoModel": ("sequence_output, pooled_output", "`sequence_output` is float32 [texts, tokens, hidden_size]."),
-    "ErnieGramForSequenceClassification": ("logits", "`logits` is float32 [texts, classes]."),
-    "ErnieGramForTokenClassification": ("logits", "`logits` is float32 [texts, tokens, classes]."),
-    "ErnieGramForQuestionAnswering": ("start_logits, end_logits", "Both are float32 [texts, tokens]."),
-}
-TOKENIZER = (
-    "tokenizer: ErnieGramTokenizer makes each symbol (such as € ° → ™ or an emoji) a word, and the name of a special "
-    "token in a text, such as `[SEP]`, the special token. The model was trained without these two rules, so such texts "
-    "have other token IDs: 0.06 % of the fields of GLUE's development sets, 0.19 % of CLUE's"
-)
-
-
-def _differences(model: ModelRecord) -> list[str]:
-    """Return what PaddleNLP does differently without a loss, one sentence each."""
-    found, config = [TOKENIZER], model.config
-    if not config.use_sentence_embedding:
-        zero = "the model has none, so their table is zero, and fine-tuning in PaddleNLP trains it"
-        found.append(f"segments: PaddleNLP always adds segment embeddings; {zero}")
-    if not config.use_pooler:
-        found.append("pooler: the model has none; PaddleNLP draws one at random when it loads the folder, and says so")
-    return found
-
-
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, lost, write)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.config.loading import config_from_tree
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
@@ -39,9 +40,15 @@ BERT_DEFAULTS: Settings = {
     "layer_norm_eps": 1e-12,
 }
 ALIASES = {"type_vocab_size": "sent_type_vocab_size"}
-ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}
-ABSOLUTE = "absolute"
-TASK_KEY = "use_task_id"  # whether the embedding of a task is added to every token
+# Settings that change what a model computes -> the values that an encoder of ours can have, and what the others mean.
+POSSIBLE: Mapping[str, tuple[tuple[object, ...], str]] = {
+    "hidden_act": (("gelu", "gelu_python", "relu"), "an activation other than relu, and than gelu with erf,"),
+    "pool_act": (("tanh",), "a pooler without tanh"),
+    "position_embedding_type": (("absolute",), "a position that is not absolute"),
+    "use_task_id": ((False, None), "a model with embeddings of tasks, such as ERNIE 3.0,"),
+    "is_decoder": ((False, None), "a decoder"),
+    "add_cross_attention": ((False, None), "a decoder"),
+}
 LOWERCASE = "do_lower_case"  # beside the keys of ModelConfig: whether the vocabulary is for lower-cased text
 MAX_LAYERS = 1000  # more are an error or an attack: their parameters are listed before the file is read
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
@@ -81,10 +88,10 @@ def check_shapes(found: Shapes, expected: Shapes, source: str, spelled: Mapping[
     extra = [spelled.get(name, name) for name in found if name not in expected]
     if missing:
         number = len(expected)
-        raise InputError(f"{source}: {_listed(missing)} missing; a model with these settings has {number} parameters")
+        raise InputError(f"{source}: {some_of(missing)} missing; a model with these settings has {number} parameters")
     if extra:
         raise InputError(
-            f"{source}: {_listed(extra)} not expected: not part of a model with these settings, which would compute "
+            f"{source}: {some_of(extra)} not expected: no part of a model with these settings, which would compute "
             "something else without it"
         )
     for name, shape in expected.items():
@@ -105,11 +112,6 @@ def check_numbers(arrays: Arrays, source: str) -> None:
         forget_pages(values)
 
 
-def _listed(parameters: list[str]) -> str:
-    """Return "parameter a is", or "parameters a, b, c, d, e and 4 more are"."""
-    return f"parameter {parameters[0]} is" if len(parameters) == 1 else f"parameters {some_of(parameters)} are"
-
-
 def some_of(found: list[str]) -> str:
     """Return "a, b, c, d, e and 4 more"."""
     more = len(found) - MAX_LISTED
@@ -122,22 +124,20 @@ def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:
     Raises InputError, which names `source` and the key, for a value of a wrong type or out of range, and for a setting
     with which an encoder of ours would compute something else.
     """
-    refuse_other_models(settings, source)
+    for key, (possible, other) in POSSIBLE.items():
+        if key in settings and settings[key] not in possible:
+            raise InputError(f"{source}: {key} {settings[key]!r}: {other} cannot be converted")
     named = {ALIASES.get(key, key): value for key, value in settings.items()}
     tree = {field.name: named[field.name] for field in fields(ModelConfig) if field.name in named}
-    for key, value in tree.items():
-        if isinstance(value, dict | list):
-            raise InputError(f"{source}: {key}: expected a single value, found {type(value).__name__}")
     layers = tree.get("num_hidden_layers")
     if isinstance(layers, int | float) and layers > MAX_LAYERS:
         raise InputError(f"{source}: num_hidden_layers: {layers} is larger than {MAX_LAYERS:,}, the limit")
-    if "hidden_act" in tree:
-        tree["hidden_act"] = _activation(tree["hidden_act"], source)
+    if tree.get("hidden_act") == "gelu_python":
+        tree["hidden_act"] = "gelu"
     try:
-        config = config_from_tree(ModelConfig, _without_redundant(tree), source)
+        return config_from_tree(ModelConfig, _without_redundant(tree), source)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(source) else f"{source}: {error}") from error
-    return config
 
 
 def settings_of(config: ModelConfig) -> Settings:
@@ -146,10 +146,11 @@ def settings_of(config: ModelConfig) -> Settings:
     return asdict(config) | sizes
 
 
-def bert_settings(config: ModelConfig, num_rows: int) -> Settings:
-    """Return a ModelConfig under the keys of BERT_DEFAULTS; the token embedding has `num_rows` rows."""
+def bert_settings(model: ModelRecord) -> Settings:
+    """Return the settings of a model under the keys of BERT_DEFAULTS."""
+    config = model.config
     others = {
-        "vocab_size": num_rows,
+        "vocab_size": len(model.parameters["word_embedding"]),
         "type_vocab_size": config.sent_type_vocab_size,
         "intermediate_size": config.feed_forward_size,
     }
@@ -167,29 +168,6 @@ def flag(settings: Mapping[str, Any], key: str, default: bool, source: str) -> b
     if value is not None and not isinstance(value, bool):
         raise InputError(f"{source}: {key}: expected true or false, found {value!r}")
     return default if value is None else value
-
-
-def refuse_other_models(settings: Mapping[str, Any], source: str) -> None:
-    """Raise InputError for settings that change what the model computes and that an encoder of ours does not have."""
-    position = settings.get("position_embedding_type", ABSOLUTE)
-    if position != ABSOLUTE:
-        raise InputError(
-            f"{source}: position_embedding_type {position!r}: only {ABSOLUTE!r} positions can be converted"
-        )
-    if settings.get("task_id", 0) != 0:
-        raise InputError(f"{source}: task_id: only the embedding of task 0 can be converted")
-    for key in ("is_decoder", "add_cross_attention"):
-        if flag(settings, key, False, source):
-            raise InputError(f"{source}: {key}: a decoder cannot be converted")
-
-
-def _activation(value: Any, source: str) -> str:
-    if not isinstance(value, str) or value not in ACTIVATIONS:
-        raise InputError(
-            f"{source}: hidden_act {value!r} cannot be converted: the encoder has {', '.join(ACTIVATIONS)}, where gelu "
-            "is the exact form with erf; an approximation with tanh gives other outputs"
-        )
-    return ACTIVATIONS[value]
 
 
 def _without_redundant(tree: Settings) -> Settings:

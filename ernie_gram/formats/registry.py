@@ -43,8 +43,7 @@ def read_model(path: Path) -> ModelRecord:
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
         settings = read_json(path / bert.CONFIG) if (path / bert.CONFIG).is_file() else {}
-        kind = repr(settings["model_type"]) if settings.get("model_type") else 'missing; a BERT has "bert"'
-        type_ = f" ({bert.CONFIG}: model_type is {kind})" if settings else ""
+        type_ = f" ({bert.CONFIG}: model_type is {settings.get('model_type')!r})" if settings else ""
         raise InputError(
             f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder{type_}; "
             f"a format is recognised by {'; '.join(each.looks_for for each in FORMATS)}"
@@ -75,14 +74,12 @@ def write_model(
     if chosen is None:
         raise InputError(f"format {format_name}: not one of {', '.join(WRITTEN_NAMES)}")
     check_new_folder(folder)
-    assert chosen.cannot_hold is not None
     assert chosen.write is not None
-    obstacles = chosen.cannot_hold(model)
-    refused = [obstacle for obstacle in obstacles if not (obstacle.is_loss and accept_loss)]
-    if refused:
-        reasons = "; nor ".join(obstacle.reason for obstacle in refused)
-        advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in refused) else ""
-        raise InputError(f"{model.source}: {format_name} cannot hold {reasons}{advice}")
+    losses = chosen.losses(model)
+    if losses and not accept_loss:
+        reasons = "; nor ".join(losses)
+        advice = "--accept_loss writes the model all the same"
+        raise InputError(f"{model.source}: {format_name} cannot hold {reasons}; {advice}")
     with atomic_folder(folder) as partial:
         chosen.write(model, partial, folder.name, **options)
-    return [obstacle.reason for obstacle in obstacles]
+    return losses

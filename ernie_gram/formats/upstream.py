@@ -17,9 +17,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from ernie_gram.formats.heads import held_parameters, obstacles, read_foreign
-from ernie_gram.formats.model import Format, ModelRecord, Obstacle
-from ernie_gram.formats.names import RELATIVE, Column, from_ours
+from ernie_gram.formats.heads import held_arrays, losses, read_foreign
+from ernie_gram.formats.model import Format, ModelRecord
+from ernie_gram.formats.names import RELATIVE, Column
 from ernie_gram.formats.parameters import LOWERCASE, settings_of, write_settings
 from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable, write_pdparams
 from ernie_gram.formats.vocabularies import read_vocabulary
@@ -49,12 +49,12 @@ def _read(folder: Path, layout: Column) -> ModelRecord:
     return read_foreign(f"upstream_{layout}", folder / weights, layout, settings, str(path), vocabulary)
 
 
-def _cannot_hold(model: ModelRecord, layout: Column) -> list[Obstacle]:
-    """Return what a layout cannot hold of a model."""
-    size, found = model.config.feed_forward_size, obstacles(model, layout, "upstream", "", LAYER_NORM_EPS)
+def _losses(model: ModelRecord, layout: Column) -> list[str]:
+    """Return what a layout cannot hold of a model; raises InputError if it can hold nothing."""
+    size = model.config.feed_forward_size
     if size != 4 * model.config.hidden_size:
-        found.append(Obstacle(f"intermediate_size {size}: upstream has 4 x hidden_size", is_loss=False))
-    return found
+        raise InputError(f"{model.source}: upstream cannot hold intermediate_size {size}, only 4 x hidden_size")
+    return losses(model, layout, "upstream", "", LAYER_NORM_EPS)
 
 
 def _write(model: ModelRecord, folder: Path, name: str, layout: Column) -> None:
@@ -62,7 +62,7 @@ def _write(model: ModelRecord, folder: Path, name: str, layout: Column) -> None:
     config = model.config
     settings = {key: value for key, value in settings_of(config).items() if key not in NOT_UPSTREAM}
     settings[LOWERCASE] = model.vocabulary.lowercase
-    arrays = from_ours(held_parameters(model, layout), layout, config.num_hidden_layers, with_prefix=False)
+    arrays = held_arrays(model, layout)
     if layout == "static":
         (folder / PARAMS).mkdir()
         for key, values in arrays.items():
@@ -82,7 +82,7 @@ def _format(layout: Column) -> Format:
         f"{weights} beside {CONFIG}",
         lambda folder: (folder / weights).exists(),
         partial(_read, layout=layout),
-        partial(_cannot_hold, layout=layout),
+        partial(_losses, layout=layout),
         partial(_write, layout=layout),
     )
 

@@ -1,10 +1,10 @@
 """Read and write the vocabulary in a model folder, and combine it with a model of another project.
 
-For a BERT, notes say where our tokenizer gives other token IDs than transformers (tried: 4.57 and 5.24). What that does
-depends on `tokenizer_class` in tokenizer_config.json. With a general class, it applies tokenizer.json as it is. With
-BERT's class, the default, the rules are those of tokenizer_config.json or else BERT's own, and the normalizer in
-tokenizer.json is ignored (except that version 4 applies one that is not a BertNormalizer itself, such as a Sequence).
-Both versions find added and special tokens in a text, and give each one ID.
+The tokenizer of a BERT is read as transformers does (tried: 4.57 and 5.24). What that does depends on `tokenizer_class`
+in tokenizer_config.json. With a general class, it applies tokenizer.json as it is. With BERT's class, the default, the
+rules are those of tokenizer_config.json or else BERT's own, and the normalizer in tokenizer.json is ignored (except
+that version 4 applies one that is not a BertNormalizer itself, such as a Sequence). Both versions find added and
+special tokens in a text, and give each one ID. A note says why ours may give other token IDs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import Any
 from ernie_gram.formats.parameters import LOWERCASE, Settings, flag, some_of, write_settings
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import read_json
-from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, Vocabulary
 from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary, vocabulary_in
-from reader.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceVocabulary
+from reader.tokenization.wordpiece import WordPieceVocabulary
 
 VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 ADDED_TOKENS, SPECIAL_TOKENS_MAP = "added_tokens.json", "special_tokens_map.json"
@@ -30,7 +29,8 @@ MAX_ROWS_PER_TOKEN = 2
 UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
 # Classes with which transformers applies tokenizer.json as it is.
 GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
-NORMALIZER, PRE_TOKENIZER = "BertNormalizer", "BertPreTokenizer"
+# Types in tokenizer.json whose rules are ours; old files do not name them.
+OWN_TYPES = (None, "BertNormalizer", "BertPreTokenizer")
 # Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
 _NORMALIZER_KEYS = {
     "lowercase": LOWERCASE,
@@ -38,8 +38,6 @@ _NORMALIZER_KEYS = {
     "handle_chinese_chars": "tokenize_chinese_chars",
     "clean_text": "clean_text",
 }
-ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: taken as true, as transformers does"
-DIFFER = "token IDs may differ"
 
 
 def read_vocabulary(folder: Path, settings: Settings, source: str) -> Vocabulary:
@@ -68,77 +66,58 @@ def check_vocabulary(vocabulary: Vocabulary, num_rows: int, folder: Path) -> Non
         )
 
 
-def read_tokenizer(folder: Path) -> tuple[Vocabulary, tuple[str, ...]]:
-    """Return the vocabulary in a folder, and notes on how our tokenizer differs from the folder's.
+def read_tokenizer(folder: Path) -> tuple[Vocabulary, list[str]]:
+    """Return the vocabulary in a folder, and a note if our tokenizer gives other IDs than the folder's.
 
     Raises InputError if a file is missing or damaged, or if it is the tokenizer of another kind of model.
     """
-    tokenizer = _json(folder / TOKENIZER, MAX_TOKENIZER_BYTES)
-    settings = _json(folder / TOKENIZER_SETTINGS)
+    tokenizer, settings = _json(folder / TOKENIZER, MAX_TOKENIZER_BYTES), _json(folder / TOKENIZER_SETTINGS)
     source = str(folder / TOKENIZER_SETTINGS)
-    steps = [*_steps(tokenizer.get("normalizer"), "normalizers", NORMALIZER)]
-    is_general = bool(tokenizer) and settings.get("tokenizer_class") in GENERAL_CLASSES
-    rules = _rules(steps)
-    said = rules if is_general else settings
-    lowercase = flag(said, LOWERCASE, not is_general, source)
-    notes = [] if is_general or LOWERCASE in settings or rules.get(LOWERCASE) else [ASSUMED]
     kind = settings.get("word_tokenizer_type", "basic")
     if kind != "basic":
         raise InputError(f"{source}: word_tokenizer_type is {kind!r}; only BERT's own can be read")
-    usual = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "clean_text": True, "do_basic_tokenize": True}
-    notes += [
-        f"the folder's tokenizer: {key} is {said[key]}, but ours works as with {ours}: {DIFFER}"
-        for key, ours in usual.items()
-        if said.get(key) not in (None, ours)
-    ]
-    notes += _other_parts(tokenizer, [name for name, _ in steps])
+    normalizers = [*_steps(tokenizer.get("normalizer", {}), "normalizers")]
+    is_general = bool(tokenizer) and settings.get("tokenizer_class") in GENERAL_CLASSES
+    rules = _rules(normalizers) if is_general else settings
+    lowercase = flag(rules, LOWERCASE, not is_general, source)
     if (folder / VOCABULARY).is_file():
         vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
     elif tokenizer:
         vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
     else:
         raise InputError(f"{folder}: has no vocabulary; put the model's {VOCABULARY} or {TOKENIZER} there")
-    return vocabulary, (*notes, *_added_tokens(folder, tokenizer, settings, vocabulary))
+    usual = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "clean_text": True, "do_basic_tokenize": True}
+    other = [f"{key} {rules[key]}" for key, ours in usual.items() if rules.get(key) not in (None, ours)]
+    steps = [*normalizers, *_steps(tokenizer.get("pre_tokenizer", {}), "pretokenizers")]
+    other += [str(step["type"]) for step in steps if step.get("type") not in OWN_TYPES]
+    names = ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder")
+    places = [tokenizer.get("added_tokens"), [*_json(folder / ADDED_TOKENS)], _json(folder / SPECIAL_TOKENS_MAP)]
+    added = sorted({*_contents([*places, *map(settings.get, names)])} - {*SPECIAL_TOKENS})
+    other += [f"the added tokens {some_of(added)}"] if added else []
+    return vocabulary, [f"the folder's tokenizer has {', '.join(other)}: token IDs may differ"] if other else []
 
 
 def _json(path: Path, *limit: int) -> dict[str, Any]:
     return read_json(path, *limit) if path.is_file() else {}
 
 
-def _steps(part: Any, key: str, usual: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the types and the settings of the normalizers or pre-tokenizers in tokenizer.json, also in a Sequence."""
+def _steps(part: Any, key: str) -> Iterator[dict[str, Any]]:
+    """Yield the normalizers or pre-tokenizers in tokenizer.json, also in a Sequence."""
     if isinstance(part, dict) and isinstance(part.get(key), list):
         for each in part[key]:
-            yield from _steps(each, key, usual)
-    elif isinstance(part, dict):
-        # Old files do not name the type.
-        yield str(part.get("type", usual)), part
+            yield from _steps(each, key)
+    else:
+        yield part if isinstance(part, dict) else {"type": "null"}
 
 
-def _rules(steps: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+def _rules(normalizers: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the normalizers in tokenizer.json do, under the keys of tokenizer_config.json."""
     rules: dict[str, Any] = {}
-    for name, settings in steps:
-        if name == NORMALIZER:
+    for each in normalizers:
+        if each.get("type") in (*OWN_TYPES, "Lowercase"):
             rules[LOWERCASE] = True
-            rules |= {new: settings[old] for old, new in _NORMALIZER_KEYS.items() if settings.get(old) is not None}
-        rules |= {"Lowercase": {LOWERCASE: True}, "StripAccents": {"strip_accents": True}}.get(name, {})
+            rules |= {new: each[old] for old, new in _NORMALIZER_KEYS.items() if each.get(old) is not None}
     return rules
-
-
-def _other_parts(tokenizer: dict[str, Any], normalizers: list[str]) -> list[str]:
-    """Return notes on what else in tokenizer.json ours does not do."""
-    words = [name for name, _ in _steps(tokenizer.get("pre_tokenizer"), "pretokenizers", PRE_TOKENIZER)]
-    parts = {"normalizer": (normalizers, NORMALIZER), "pre_tokenizer": (words, PRE_TOKENIZER)}
-    found = [(key, " and ".join(there) or "null", ours) for key, (there, ours) in parts.items() if key in tokenizer]
-    model, key = tokenizer.get("model"), "max_input_chars_per_word"
-    if isinstance(model, dict) and key in model:
-        found.append((key, str(model[key]), str(MAX_WORD_CHARACTERS)))
-    return [
-        f"{TOKENIZER}: {key} is {there}, but ours works as with {ours}: {DIFFER}"
-        for key, there, ours in found
-        if there != ours
-    ]
 
 
 def _contents(tokens: Any) -> Iterator[str]:
@@ -150,24 +129,6 @@ def _contents(tokens: Any) -> Iterator[str]:
     elif isinstance(tokens, (list, dict)):
         for each in tokens.values() if isinstance(tokens, dict) else tokens:
             yield from _contents(each)
-
-
-def _added_tokens(
-    folder: Path, tokenizer: dict[str, Any], settings: dict[str, Any], vocabulary: Vocabulary
-) -> Iterator[str]:
-    """Yield a note on tokens that transformers finds in a text before it splits words, and that are not found here."""
-    names = ("additional_special_tokens", "extra_special_tokens", "added_tokens_decoder")
-    places = [tokenizer.get("added_tokens"), [*_json(folder / ADDED_TOKENS)], _json(folder / SPECIAL_TOKENS_MAP)]
-    found = {*_contents([*places, *(settings.get(name) for name in names)])} - {*SPECIAL_TOKENS}
-    if cut := sorted(token for token in found if not _is_found(token, vocabulary)):
-        what = "added or special tokens, each one token in transformers, but cut like other text here"
-        yield f"{what}: {some_of(cut)}; {DIFFER}"
-
-
-def _is_found(token: str, vocabulary: Vocabulary) -> bool:
-    """Return whether a token has an ID of its own in a text."""
-    words = split_words(token, vocabulary.lowercase)
-    return [id_ for word in words for id_ in vocabulary.encode(word)] == [vocabulary.ids.get(token)]
 
 
 def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> Vocabulary:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.ours import check_own_parameters, checked_heads
+from ernie_gram.formats.ours import checked_heads, checked_record
 from ernie_gram.formats.parameters import model_config
 from ernie_gram.formats.untrusted.reading import read_program
 from ernie_gram.formats.vocabularies import check_vocabulary
@@ -81,14 +81,14 @@ def read_exported(folder: Path) -> tuple[ModelRecord, TextSettings]:
     if not isinstance(network, dict) or not isinstance(network.get("model"), dict):
         raise InputError(f"{path}: network is missing: an earlier version wrote it; export the model again")
     heads = checked_heads(network.get("pretraining"), f"{path}: network")
-    stored = read_program(folder / PROGRAM, folder / PARAMETERS)
+    arrays = read_program(folder / PROGRAM, folder / PARAMETERS)
     config = model_config(network["model"], f"{path}: network")
-    config = replace(config, vocab_size=config.vocab_size or 1, use_pooler="pooled_fc.w_0" in stored.arrays)
+    config = replace(config, vocab_size=config.vocab_size or 1, use_pooler="pooled_fc.w_0" in arrays)
     if text.max_tokens > (most := config.max_position_embeddings):
         raise InputError(f"{path}: text.max_tokens is {text.max_tokens}, but the model has {most} positions")
     vocabulary = load_vocabulary(folder / text.vocabulary, text.lowercase)
     check_vocabulary(vocabulary, config.vocab_size or 1, folder)
     lexicon = Lexicon.load(folder / LEXICON) if (folder / LEXICON).is_file() else None
     heads = heads if tree.get("outputs") == FILL_MASK else None
-    check_own_parameters(stored.arrays, str(folder / PARAMETERS), config, heads, vocabulary, lexicon)
-    return ModelRecord(folder, NAME, config, stored.arrays, vocabulary, lexicon, heads, stored.notes), text
+    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, heads)
+    return checked_record(record, str(folder / PARAMETERS)), text

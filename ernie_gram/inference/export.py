@@ -14,7 +14,6 @@ import paddle
 
 from ernie_gram.distributed.world import World
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.ours import checked_heads
 from ernie_gram.formats.parameters import write_settings
 from ernie_gram.inference.description import (
     DESCRIPTION,
@@ -88,7 +87,7 @@ def export_program(
         "feeds": [{"name": each, "shape": FIELDS[each].shape, "dtype": FIELDS[each].dtype} for each in feeds],
         "fetches": [{"name": name, "shape": shape, "dtype": "float32"} for name, shape in fetches.items()],
         "text": asdict(text),
-        "network": {"model": asdict(config), "pretraining": checked_heads(model.pretraining, str(model.source))},
+        "network": {"model": asdict(config), "pretraining": model.pretraining},
         "paddle": paddle.__version__,
     }
     # A scope of its own: the parameters of another model in this process keep their values.

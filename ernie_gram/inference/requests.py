@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 def read_lines(paths: list[Path]) -> Iterator[Line]:
-    """Return the lines of files in order, or those of standard input if there are none, each with its name.
+    """Yield the lines of files in order, or those of standard input if there are none, each with its name.
 
     Blank lines at the end of a file are left out. The progress over the bytes is shown, unless somebody is typing.
     Raises InputError for a file that cannot be read, and if there are no files and standard input is closed.
@@ -34,10 +34,6 @@ def read_lines(paths: list[Path]) -> Iterator[Line]:
             raise InputError("standard input: is closed; give the texts to read")
         if sys.stdin.isatty():
             show_progress(False)
-    return _lines(paths)
-
-
-def _lines(paths: list[Path]) -> Iterator[Line]:
     size = sum(path.stat().st_size for path in paths) if paths else os.fstat(0).st_size
     files: list[Path | None] = [*paths] or [None]
     with progress("answering", size or None, "B") as bar:  # the size of a pipe is 0

@@ -9,7 +9,6 @@ from ernie_gram.config import require, require_finite, require_positive
 
 # Rows of the table of relative distances, rel_pos_embedding (see relative_position.py).
 NUM_BUCKETS = 33
-MAX_HEADS = 1000  # the largest number that an error proposes
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,8 @@ class ModelConfig:
         require_finite(self, "model")
         require_positive(self, "model", "hidden_size", "num_hidden_layers", "num_attention_heads")
         require_positive(self, "model", "max_position_embeddings", "max_ngram_tokens")
-        heads, width = self.num_attention_heads, self.hidden_size
-        if width % heads:
-            # The numbers may come from a downloaded file, so the search is bounded.
-            fitting = next(number for number in range(min(heads, width, MAX_HEADS), 0, -1) if width % number == 0)
-            message = f"{heads} heads do not divide model.hidden_size {width}; {fitting} would"
-            require(False, "model.num_attention_heads", message)
+        reason = f"{self.num_attention_heads} heads do not divide model.hidden_size {self.hidden_size}"
+        require(self.hidden_size % self.num_attention_heads == 0, "model.num_attention_heads", reason)
         require_positive(self, "model", "vocab_size", "emb_size", "intermediate_size")
         require(self.out_emb_size >= 0, "model.out_emb_size", "must be positive, or 0 to tie the output")
         require_positive(self, "model", "sent_type_vocab_size", "initializer_range")

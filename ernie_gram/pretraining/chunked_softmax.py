@@ -56,11 +56,6 @@ class LazyLogits:
         return LazyLogits(x, (table,), self.bias.detach())
 
 
-def chunks_for(rows: int, classes: int) -> int:
-    """Return the number of chunks with which the logits of a chunk take about CHUNK_BYTES."""
-    return max(1, -(-rows * classes * 4 // CHUNK_BYTES))
-
-
 @dataclass(frozen=True)
 class SoftmaxOptions:
     """How the softmaxes over the classes are computed.
@@ -82,7 +77,7 @@ class SoftmaxOptions:
 
         In float16 a probability below 3e-8 counts as 0 in gradients.
         """
-        chunks = chunks_for(self.rows, logits.classes)
+        chunks = max(1, -(-self.rows * logits.classes * 4 // CHUNK_BYTES))
         if fuses():
             return fused_cross_entropy(logits, labels, -(-self.rows // chunks), self.train, temperature)
         return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())
@@ -138,14 +133,13 @@ def cross_entropy(
     logits = LazyLogits(logits.x, (logits.table,), logits.bias)
     fixed = logits.constant(dtype)
     (table,) = fixed.tables
-    x_chunks, label_chunks, real_chunks = _split_into_chunks(fixed.x, labels_M, chunks)
     blocks_CG = None if temperature is None else _blocks(logits.classes)
     losses: list[paddle.Tensor] = []
     bests: list[paddle.Tensor] = []
     samples: list[paddle.Tensor] = []
     x_gradients: list[paddle.Tensor] = []
     table_gradient = bias_gradient = None
-    for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
+    for x_mO, labels_m, real_m in _split_into_chunks(fixed.x, labels_M, chunks):
         logits_mC = all_logits(LazyLogits(x_mO, fixed.tables, fixed.bias))
         best_m = logits_mC.argmax(-1)
         best_minus_label_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
@@ -194,17 +188,17 @@ def all_logits(logits: LazyLogits) -> paddle.Tensor:
 
 def _split_into_chunks(
     x_MO: paddle.Tensor, labels_M: paddle.Tensor, chunks: int
-) -> tuple[list[paddle.Tensor], list[paddle.Tensor], list[paddle.Tensor]]:
-    """Return rows, labels, and a mask with 1 for real rows, in chunks of equal size; padding rows are zeros."""
+) -> list[tuple[paddle.Tensor, paddle.Tensor, paddle.Tensor]]:
+    """Return rows, labels, and a mask with 1 for real rows, of chunks of equal size; padding rows are zeros."""
     real_M = paddle.ones_like(labels_M)
     if chunks == 1:
-        return [x_MO], [labels_M], [real_M]
+        return [(x_MO, labels_M, real_M)]
     rows = paddle.shape(labels_M)[0]
     missing = up_to_multiple(rows, chunks)
     zeros = paddle.zeros([missing], "int64")
     x = paddle.concat([x_MO, paddle.zeros([missing, x_MO.shape[1]], x_MO.dtype)]).reshape([chunks, -1, x_MO.shape[1]])
     labels, real = (paddle.concat([each, zeros]).reshape([chunks, -1]) for each in (labels_M, real_M))
-    return [x[i] for i in range(chunks)], [labels[i] for i in range(chunks)], [real[i] for i in range(chunks)]
+    return [(x[i], labels[i], real[i]) for i in range(chunks)]
 
 
 def _blocks(classes: int) -> paddle.Tensor:

@@ -9,16 +9,13 @@ change when a run resumes, because the machines may change. The rest of `trainer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from types import MappingProxyType
 from typing import Any, Literal
 
 from ernie_gram.config import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, is_explicit
 from ernie_gram.formats.model import ModelRecord
-from ernie_gram.formats.parameters import model_config
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
@@ -200,14 +197,6 @@ class PretrainConfig:
         trainer: length, logging, evaluation and checkpoints.
     """
 
-    # Keys of earlier versions, which are refused with their new names; no annotation, so it is no setting.
-    RENAMED = MappingProxyType(
-        {
-            "objective.coarse_weight": "objective.explicit_weight",
-            "objective.fine_weight": "objective.comprehensive_weight, or contiguous_weight under contiguous masking",
-        }
-    )
-
     seed: int = 1
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -219,7 +208,7 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 1 << 31, "seed", "must lie in [0, 2^31)")
-        # With paths.start, the positions are those of the given model: see start_model.py.
+        # With paths.start, the positions are those of the given model: see warm_start.py.
         require(
             self.paths.start is not None or self.data.max_seq_len <= self.model.max_position_embeddings,
             "data.max_seq_len",
@@ -229,15 +218,12 @@ class PretrainConfig:
         require(
             self.decay_steps >= self.trainer.max_steps,
             "optimizer.decay_steps",
-            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing; "
-            f"give --optimizer.decay_steps {self.trainer.max_steps} or more, or null",
+            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}; give that or more, or null",
         )
         require(
             self.optimizer.warmup_steps < self.decay_steps,
             "optimizer.warmup_steps",
-            f"{self.optimizer.warmup_steps} leaves no step to decay over: the rate is back at 0 by step "
-            f"{self.decay_steps} (optimizer.decay_steps, or else trainer.max_steps); give fewer, such as "
-            f"--optimizer.warmup_steps {self.decay_steps // 10}",
+            f"{self.optimizer.warmup_steps} is not before step {self.decay_steps}, at which the rate is back at 0",
         )
 
     @property
@@ -277,28 +263,20 @@ class PretrainConfig:
 def prediction_config(model: ModelRecord) -> PretrainConfig:
     """Return the configuration that the prediction heads of a model belong to.
 
+    Sections that say nothing about predictions have their defaults. Weights of earlier versions are read with their new
+    names, and settings that were removed since are left out.
+
     Raises InputError if the model has no heads, or if its settings are invalid.
     """
-    if model.pretraining is None:
-        raise InputError(f"{model.source}: the model has no prediction heads; choose another model")
-    return stored_config(model.pretraining, asdict(model.config), str(model.source))
-
-
-def stored_config(pretraining: Mapping[str, Any], model: Mapping[str, Any], source: str) -> PretrainConfig:
-    """Return the configuration of the prediction heads and the shape that a model's folder keeps.
-
-    Sections that say nothing about predictions have their defaults.
-
-    Weights of earlier versions are read with their new names, and settings that were removed since are left out. Raises
-    InputError, which names `source`.
-    """
-    objective, fine = pretraining.get("objective", {}), "comprehensive" if is_explicit(pretraining) else "contiguous"
+    kept, source = model.pretraining, str(model.source)
+    if kept is None:
+        raise InputError(f"{source}: the model has no prediction heads; choose another model")
+    objective, fine = kept.get("objective", {}), "comprehensive" if is_explicit(kept) else "contiguous"
     renamed = {"coarse_weight": "explicit_weight", "fine_weight": f"{fine}_weight"}
     weights = {"comprehensive_weight": 0.0} if "fine_weight" in objective else {}
     weights |= {renamed.get(key, key): value for key, value in objective.items() if key != "ngram_start"}
-    sections = {key: pretraining[key] for key in PREDICTION_SECTIONS if key in pretraining}
-    sections |= {"objective": weights, "model": asdict(model_config(model, source))}
-    return config_from_tree(PretrainConfig, sections, source)
+    sections = {key: kept[key] for key in PREDICTION_SECTIONS if key in kept}
+    return config_from_tree(PretrainConfig, sections | {"objective": weights, "model": asdict(model.config)}, source)
 
 
 def max_tokens(model: ModelRecord) -> int:

@@ -28,25 +28,10 @@ from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError, OneLineParser
 from reader.system.arrays import Float64s, Int64s
 from reader.system.progress import progress
-from reader.system.untrusted_text import read_yaml
 
 # Units whose pairs are counted together.
 BLOCK = 1 << 26
 HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the sequence
-
-
-@dataclass(frozen=True)
-class UnitsInContext:
-    """Masked units and what is visible beside them; int64 [M] each.
-
-    Attributes:
-        units: identities.
-        left, right: identities of the neighbours in the same sequence, or HIDDEN.
-    """
-
-    units: Int64s
-    left: Int64s
-    right: Int64s
 
 
 @dataclass(frozen=True)
@@ -57,8 +42,11 @@ class Perplexities:
     ngrams: float
 
 
-def held_out_units(held_out: Feeder, max_sequences: int) -> UnitsInContext:
-    """Return the units that Feeder.held_out_batches masks, in the same order."""
+def held_out_units(held_out: Feeder, max_sequences: int) -> Int64s:
+    """Return the units that Feeder.held_out_batches masks, in the same order, and what is visible beside them.
+
+    int64 [3, M]: identities, and those of the left and the right neighbours in the same sequence, or HIDDEN.
+    """
     parts = []
     chosen = held_out.held_out_indices(max_sequences).tolist()
     with progress("masking the held-out sequences", len(chosen), " sequences") as bar:
@@ -67,7 +55,7 @@ def held_out_units(held_out: Feeder, max_sequences: int) -> UnitsInContext:
             visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
             parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
             bar.update(1)
-    return UnitsInContext(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
+    return np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
 
 
 def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool_]]:
@@ -117,8 +105,7 @@ class NeighbourCounts:
     """
 
     def __init__(self, corpus: Corpus) -> None:
-        self._log_frequency_C = log_frequencies(corpus.unit_counts)
-        self._frequency_C = np.exp(self._log_frequency_C)
+        self._frequency_C = np.exp(log_frequencies(corpus.unit_counts))
         self._counts = _adjacent_units(corpus)
         # The same counts by their second unit.
         self._by_second = self._counts.tocsc()
@@ -127,24 +114,22 @@ class NeighbourCounts:
         # The weight of p(u) in p(u | l); 1 if l has no followers.
         self._backoff_C = np.where(self._total_C, distinct_C / np.maximum(self._total_C, 1), 1.0)
 
-    def frequency(self, masked: UnitsInContext) -> Float64s:
-        """Return log p(u) of each masked unit, float64 [M]."""
-        return self._log_frequency_C[masked.units]
+    def predict(self, masked: Int64s) -> Float64s:
+        """Return log p(u), log p(u | left neighbour) and log p(u | both neighbours), float64 [3, M].
 
-    def neighbours(self, masked: UnitsInContext) -> Float64s:
-        """Return log p(u | left neighbour) and log p(u | both neighbours) of each masked unit, float64 [2, M].
-
-        By Bayes' rule the second is proportional to p(u | l) p(r | u), if r depends on u alone. For a hidden l, p(u)
-        takes the place of p(u | l); for a hidden r, the second factor is left out.
+        `masked` is the result of `held_out_units`. By Bayes' rule the third is proportional to p(u | l) p(r | u), if r
+        depends on u alone. For a hidden l, p(u) takes the place of p(u | l); for a hidden r, the second factor is left
+        out.
         """
-        found = np.empty((2, len(masked.units)))
-        with progress("predicting from neighbours", len(masked.units), " units") as bar:
-            for m, (unit, left, right) in enumerate(zip(masked.units, masked.left, masked.right, strict=True)):
+        found = np.empty(masked.shape)
+        with progress("predicting from neighbours", masked.shape[1], " units") as bar:
+            for m, (unit, left, right) in enumerate(masked.T):
+                found[0, m] = self._frequency_C[unit]
                 weight_C = self._after(left) if left != HIDDEN else self._frequency_C
-                found[0, m] = weight_C[unit]
+                found[1, m] = weight_C[unit]
                 if right != HIDDEN:
                     weight_C = weight_C * self._before(right)
-                found[1, m] = weight_C[unit] / weight_C.sum()
+                found[2, m] = weight_C[unit] / weight_C.sum()
                 bar.update(1)
         return np.log(found)
 
@@ -173,33 +158,25 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
         max_sequences: trainer.eval_sequences.
     """
     masked = held_out_units(held_out, max_sequences)
-    counts = NeighbourCounts(corpus)
-    is_ngram = masked.units >= corpus.info.num_tokens
+    is_ngram = masked[0] >= corpus.info.num_tokens
 
-    def perplexities(log_p: Float64s) -> Perplexities:
-        ngrams = float(np.exp(-log_p[is_ngram].mean())) if is_ngram.any() else float("nan")
-        return Perplexities(float(np.exp(-log_p.mean())), ngrams)
+    def perplexity(log_p: Float64s) -> float:
+        return float(np.exp(-log_p.mean())) if len(log_p) else float("nan")
 
-    left, both = counts.neighbours(masked)
-    found = {"unit frequencies": counts.frequency(masked), "left neighbour": left, "both neighbours": both}
-    return {name: perplexities(log_p) for name, log_p in found.items()}
+    names = ("unit frequencies", "left neighbour", "both neighbours")
+    found = zip(names, NeighbourCounts(corpus).predict(masked), strict=True)
+    return {name: Perplexities(perplexity(log_p), perplexity(log_p[is_ngram])) for name, log_p in found}
 
 
-def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
+def data_of_run(run: Path) -> tuple[Corpus, Feeder, int]:
     """Return the training corpus of a run, the feeder of its held-out corpus, and trainer.eval_sequences.
 
-    Args:
-        run: the run's folder, which has its settings.
-        moved: where corpora are now, by the keys of `paths`.
-
-    Raises InputError if the folder is not that of a run with evaluation, or if a corpus is not the run's.
+    `run` is its folder, whose settings are used. Raises InputError if it is not the folder of a run with evaluation, or
+    if a corpus is not the run's.
     """
     if not (run / CONFIG).is_file():
         raise InputError(f"{run}: not the folder of a pre-training run: there is no {CONFIG}")
-    if "task" in read_yaml(run / CONFIG):
-        raise InputError(f"{run}: a fine-tuning, not a pre-training run")
-    options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
-    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options])
+    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG)])
     corpus = Corpus(Path(config.paths.corpus))
     _, held_out = feeders(config, corpus)
     if held_out is None:
@@ -225,10 +202,5 @@ def main() -> None:
     )
     parser = OneLineParser(description=description)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a pre-training run; its settings are used")
-    for key in ("corpus", "held_out"):
-        parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")
-    arguments = vars(parser.parse_args())
-    run = arguments.pop("run")
-    corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
-    for name, found in count_baselines(corpus, held_out, sequences).items():
+    for name, found in count_baselines(*data_of_run(parser.parse_args().run)).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")

@@ -12,15 +12,14 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
-from ernie_gram.formats.model import ModelRecord
-from ernie_gram.graph import can_fuse
-from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes, softmax_options
+from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.network import PretrainModel, build_evaluation
 from ernie_gram.pretraining.prepare import Run, evaluation_settings
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
-from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, step_flops, terms_of
+from ernie_gram.pretraining.terms.catalog import evaluated, fields_of, sparse_parameters, step_flops, terms_of
 from ernie_gram.pretraining.terms.term import Reference, Term
-from ernie_gram.pretraining.warm_start import StartValue, warm_start_values
+from ernie_gram.pretraining.warm_start import warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
@@ -36,12 +35,6 @@ from reader.system.progress import progress
 
 Predict = Callable[[Batch], dict[str, np.ndarray]]
 
-EXPLANATION = (
-    "eval: over masked units of the held-out text, loss is the mean of -log p, perplexity its exponential, "
-    "frequency_perplexity that of a guess by the units' frequencies in the training corpus (the baseline), and "
-    "ngram_perplexity that of the model over masked n-grams only; lower is better"
-)
-
 
 def pretraining_job(run: Run, world: World) -> Job:
     """Return the job of a checked run. On rank 0, a background thread starts to check the files of the corpora.
@@ -52,6 +45,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     check = background_check(run.corpora) if world.is_first else None
     sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
     held_out = run.held_out.corpus.info.fingerprint if run.held_out else None
+    network = PretrainNetwork(config, sizes, world.size)
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
@@ -68,11 +62,10 @@ def pretraining_job(run: Run, world: World) -> Job:
         seed=config.seed,
         identity=run.identity,
         config=asdict(config),
-        network=PretrainNetwork(config, sizes, world.size),
+        network=network,
         batch_size=config.data.batch_size,
         batches=batches,
-        evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
-        metrics_explained=EXPLANATION,
+        evaluator=HeldOutEvaluator(config, sizes, run.held_out, corpus) if run.held_out else None,
         evaluated={"held_out": held_out, **evaluation_settings(config)},
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
@@ -80,56 +73,21 @@ def pretraining_job(run: Run, world: World) -> Job:
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
-        row_counts=partial(row_counts, config),
+        row_counts=network.row_counts,
         check_data=check.result if check else None,
-        flops=partial(batch_flops, config, sizes),
+        flops=network.flops,
     )
 
 
-def row_counts(config: PretrainConfig, batch: Batch) -> list[int]:
-    """Return the number of rows of each term of the objective in a batch."""
-    return [term.num_rows(batch) for term in terms_of(config.objective)]
+def start_values(run: Run) -> StartValues:
+    """Return the start values of a checked run: output biases from frequencies, and those of a warm start."""
+    corpus, objective, model = run.train.corpus, run.config.objective, run.start
 
+    def load() -> Arrays:
+        biases = output_biases(corpus, objective)
+        return biases if model is None else biases | warm_start_values(model, run.config, corpus, biases)
 
-def start_values(run: Run) -> tuple[StartValues, ...]:
-    """Return the start values of a checked run: output biases from frequencies, then those of a warm start."""
-    biases = partial(_biases, run)
-    warm = () if run.start is None else (_of_model(run.start.model, _warm_start(run.start.model, run)),)
-    return StartValues("corpus", biases), *warm
-
-
-def describe_start(run: Run) -> list[str]:
-    """Return the lines that training prints about its warm start."""
-    if run.start is None:
-        return []
-    names = sorted(parameter_shapes(run.config, CorpusSizes.of(run.train.corpus)))
-    made = _warm_start(run.start.model, run)
-    return _of_model(run.start.model, made).describe(made.keys(), names, _biases(run).keys())
-
-
-def _biases(run: Run) -> Arrays:
-    """Return the start values of the output biases, none if they start from zero."""
-    objective = run.config.objective
-    return output_biases(run.train.corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
-
-
-def _warm_start(model: ModelRecord, run: Run) -> dict[str, StartValue]:
-    return warm_start_values(model, run.config, run.train.corpus, _biases(run))
-
-
-def _of_model(model: ModelRecord, made: dict[str, StartValue]) -> StartValues:
-    return StartValues(
-        str(model.source),
-        load=lambda: {name: value.make() for name, value in made.items()},
-        is_model=True,
-        computed={name: value.how for name, value in made.items() if value.how},
-        source_names=frozenset(model.parameters),
-    )
-
-
-def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
-    """Return the floating-point operations of the matrix products of a training step on a batch."""
-    return sum(step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse())).values())
+    return StartValues("corpus" if model is None else str(model.source), load, is_model=model is not None)
 
 
 class PretrainNetwork:
@@ -137,7 +95,7 @@ class PretrainNetwork:
 
     def __init__(self, config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> None:
         self.config, self.sizes = config, sizes
-        self._softmax = softmax_options(config, True, world_size)
+        self._softmax = SoftmaxOptions(True, config.assumed_rows(world_size))
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -147,6 +105,14 @@ class PretrainNetwork:
         model = PretrainModel(self.config, self.sizes)
         model.train()
         return model.losses(model.encode(feeds, self._softmax))
+
+    def row_counts(self, batch: Batch) -> list[int]:
+        """Return the number of rows of each term of the objective in a batch."""
+        return [term.num_rows(batch) for term in terms_of(self.config.objective)]
+
+    def flops(self, batch: Batch) -> float:
+        """Return the floating-point operations of the matrix products of a training step on a batch."""
+        return step_flops(self.config, self.sizes, BatchShape.of(batch).computed(can_fuse_attention()))
 
 
 class HeldOutEvaluator:
@@ -209,9 +175,18 @@ def metrics(terms: Sequence[Term], sums: Float64s) -> dict[str, float]:
     return values
 
 
-def output_biases(corpus: Corpus, explicit: bool) -> Arrays:
-    """Return output biases by name: the log frequency of every class in the training corpus."""
+def output_biases(corpus: Corpus, objective: ObjectiveConfig) -> Arrays:
+    """Return start values of output biases by name: the log frequency of every class in the training corpus.
+
+    There are none with objective.output_bias "zero".
+    """
+    if objective.output_bias == "zero":
+        return {}
     tokens = log_frequencies(corpus.token_counts).astype(np.float32)
-    units = log_frequencies(corpus.unit_counts).astype(np.float32)
-    biases = {name: tokens for term in TERMS for name in term.token_biases}
-    return biases | {name: units if explicit else tokens for term in TERMS for name in term.unit_biases}
+    classes = log_frequencies(corpus.unit_counts).astype(np.float32) if objective.is_explicit else tokens
+    heads = {"mask_lm": classes}
+    if objective.has_generator:
+        heads["generator_mask_lm"] = classes
+    if objective.has_queries:
+        heads["fine_lm"] = tokens
+    return {f"{name}_out_fc.b_0": biases for name, biases in heads.items()}

@@ -18,6 +18,7 @@ from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, probabilities
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import evaluated, fields_of, reads_context, terms_of
+from ernie_gram.pretraining.terms.generator import Generator
 from ernie_gram.pretraining.terms.term import Encoded, Term
 from ernie_gram.pretraining.trunk import Trunk, declare_trunk
 from ernie_gram.training.job import Feeds, LossTerm
@@ -29,11 +30,6 @@ def parameter_shapes(config: PretrainConfig, sizes: CorpusSizes) -> Shapes:
     """Return the shape of every parameter by name."""
     own = (term.parameters(config, sizes) for term in terms_of(config.objective))
     return shapes_of(declare_trunk(config, sizes), *own)
-
-
-def softmax_options(config: PretrainConfig, train: bool, world_size: int) -> SoftmaxOptions:
-    """Return the options for batches of this config that are divided among `world_size` processes."""
-    return SoftmaxOptions(train, config.assumed_rows(world_size))
 
 
 class PretrainModel(Trunk):
@@ -53,13 +49,12 @@ class PretrainModel(Trunk):
         return dict(self.parts.items()).get(term.name)
 
     def encode(self, feeds: Feeds, softmax: SoftmaxOptions) -> Encoded:
-        """Put the samples of the term that generates, if there is one, into the masked slots, and run the encoder.
+        """Put the samples of the generator, if there is one, into the masked slots, and run the encoder.
 
         This gives the context of the second term of equation 5.
         """
         input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
-        made = (term.generated(self.part(term), feeds, softmax) for term in self.terms)
-        generated = next((found for found in made if found is not None), None)
+        generated = self.parts[Generator.name](feeds, softmax) if self.objective.has_generator else None
         replacement = None if generated is None else self.replacement(slots, generated.sampled)
         queries = None
         if fields.QUERY_SLOTS.name in feeds:
@@ -80,7 +75,7 @@ class PretrainModel(Trunk):
 
 def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> Program:
     """Build a program with the fetches of the terms that are evaluated (see `Term.fetches`)."""
-    terms, softmax = evaluated(config.objective), softmax_options(config, False, world_size)
+    terms, softmax = evaluated(config.objective), SoftmaxOptions(False, config.assumed_rows(world_size))
     with open_program(fields_of(terms), config.optimizer.precision) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
         fetches: dict[str, paddle.Tensor] = {}

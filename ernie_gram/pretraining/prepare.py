@@ -12,20 +12,17 @@ from typing import IO
 
 from ernie_gram.config import require
 from ernie_gram.config.loading import explained_yaml, flatten
+from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
-from ernie_gram.run import checkpoint
+from ernie_gram.pretraining.warm_start import check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
-from reader.errors import InputError, counted, located
+from reader.errors import counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
-
-# With more epochs, a warning is printed.
-MAX_USUAL_EPOCHS = 1000
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Run:
     held_out: Feeder | None
     found: list[Path]
     resume_from: Path | None
-    start: Start | None = None
+    start: ModelRecord | None = None
 
     @property
     def corpora(self) -> list[Corpus]:
@@ -59,15 +56,16 @@ class Run:
 
     def describe(self) -> str:
         """Return a summary of the run: three lines, more at a warm start."""
-        config, info, epochs = self.config, self.train.corpus.info, self.epochs
+        config, info = self.config, self.train.corpus.info
+        epochs = config.trainer.max_steps * config.data.batch_size / len(self.train)
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         warm = ""
         if self.start:
-            model, digest = self.start.model, self.start.digest
+            model, digest = self.start, self.identity["paths.start"]
             warm = (
                 f"\nstart    {model.source} ({model.format}): {len(model.parameters)} parameters, SHA-256 {digest[:12]}"
             )
-            warm += "".join(f"\nnote     {model.source}: {line}" for line in self.start.notes)
+            warm += "".join(f"\nnote     {model.source}: {line}" for line in model.notes)
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
             f"({info.num_tokens:,} tokens + {counted(info.num_ngrams, 'n-gram')}), "
@@ -77,25 +75,9 @@ class Run:
             f"output   {self.output}: {start}{warm}"
         )
 
-    @property
-    def epochs(self) -> float:
-        """How often the training reads the corpus."""
-        return self.config.trainer.max_steps * self.config.data.batch_size / len(self.train)
-
     def warnings(self) -> list[str]:
-        """Return one line for each setting that is valid but unlikely to be meant."""
-        lines, batch_size, sequences = [], self.config.data.batch_size, len(self.train)
-        corpus, max_steps = self.config.paths.corpus, self.config.trainer.max_steps
-        if batch_size > sequences:
-            lines.append(
-                f"data.batch_size: a batch of {batch_size:,} sequences repeats some, because {corpus} has only "
-                f"{sequences:,}"
-            )
-        if self.epochs > MAX_USUAL_EPOCHS:
-            lines.append(
-                f"trainer.max_steps: {max_steps:,} steps read the corpus {self.epochs:,.0f} times, "
-                f"which is more than {MAX_USUAL_EPOCHS:,} epochs"
-            )
+        """Return one line for each corpus that is valid but unlikely to be meant."""
+        lines, corpus = [], self.config.paths.corpus
         if self.config.objective.is_explicit and (warning := large_lexicon_warning(self.train.corpus)):
             lines.append(f"{corpus}: {warning}")
         if self.held_out and has_same_text(self.held_out.corpus.info, self.train.corpus.info):
@@ -103,13 +85,6 @@ class Run:
                 f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
                 "whether the model has learned more than this text by heart; build it from other text"
             )
-        if self.resume_from and self.held_out:
-            old = checkpoint.load_state(self.resume_from).config.get("trainer", {})
-            lines += [
-                f"{key}: {earlier} in the evaluations so far, {now} from now on, which do not compare"
-                for key, now in evaluation_settings(self.config).items()
-                if (earlier := old.get(key.removeprefix("trainer."), now)) != now
-            ]
         return lines
 
     def claim_output(self) -> IO[bytes]:
@@ -148,14 +123,14 @@ def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, give
     config.check_processes(world_size)
     require(not config.model.use_pooler, "model.use_pooler", "must be false: no loss of pre-training trains the pooler")
     corpus = Corpus(Path(paths.corpus))
-    start = None
+    start = digest = None
     if paths.start is not None:
-        model = read_model(Path(paths.start))
-        check_vocabulary(model, corpus)
-        config, start = fit_to_start(config, given, model)
+        start = read_model(Path(paths.start))
+        check_vocabulary(start, corpus)
+        config, digest = fit_to_start(config, given, start), digest_of(start.parameters)
     _check_sizes(config, corpus)
     train, held_out = feeders(config, corpus)
-    identity = config.identity(corpus.info, start.digest if start else None)
+    identity = config.identity(corpus.info, digest)
     output = Path(paths.output)
     defaults = flatten(asdict(PretrainConfig()))
     found, resume_from = resume_checkpoint(output, identity, is_first, defaults)
@@ -181,7 +156,10 @@ def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | No
     if config.paths.held_out:
         with located("paths.held_out"):
             other = Corpus(Path(config.paths.held_out))
-        _check_held_out(other, corpus, objective.is_explicit)
+        # Under contiguous masking the model predicts tokens, and can be evaluated on the n-grams of any lexicon.
+        for what in ("vocabulary", "lexicon") if objective.is_explicit else ("vocabulary",):
+            reason = f"{other.path} was made with another {what} than {corpus.path}; build both with the same one"
+            require(getattr(other.info, what) == getattr(corpus.info, what), "paths.held_out", reason)
         # Query rows are for training only: they do not change the context, which is what evaluation reads.
         held_out = Feeder(other, data.max_seq_len, replace(masking, queries=False), data.pack_documents)
     return Feeder(corpus, data.max_seq_len, masking, data.pack_documents), held_out
@@ -214,14 +192,3 @@ def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:
         f"{longest}, or, for a given model with {model.max_ngram_tokens} query rows, make the lexicon with "
         f"--max_ngram_tokens {model.max_ngram_tokens}",
     )
-
-
-def _check_held_out(held_out: Corpus, corpus: Corpus, is_explicit: bool) -> None:
-    """Raise InputError if the held-out corpus was built with another vocabulary or lexicon."""
-    # Under contiguous masking the model predicts tokens, and can be evaluated on the n-grams of any lexicon.
-    for what in ("vocabulary", "lexicon") if is_explicit else ("vocabulary",):
-        if getattr(held_out.info, what) != getattr(corpus.info, what):
-            raise InputError(
-                f"paths.held_out: {held_out.path} was made with another {what} than {corpus.path}; build both with the "
-                "same one"
-            )

@@ -90,7 +90,7 @@ def counted_baselines(runs: Sequence[ReportedRun], notes: list[str]) -> Counts:
     try:
         if units > MAX_UNITS:
             raise InputError(f"the corpus of {run.name} is large; see ernie-gram count-baselines {run.folder}")
-        return count_baselines(*data_of_run(run.folder, {}))
+        return count_baselines(*data_of_run(run.folder))
     except InputError as error:
         notes.append(f"no counts but those of units: {error}")
     logged = run.values("eval", "frequency_perplexity")

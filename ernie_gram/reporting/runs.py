@@ -17,8 +17,6 @@ from reader.tokenization.vocabulary_file import vocabulary_in
 
 # JSON has larger whole numbers, which are no floats.
 LARGEST = 1e300
-# What perplexities depend on beside the model: in the description of a held-out corpus, and among the settings.
-OF_CORPUS, OF_EVALUATION = ("text", "lexicon"), ("trainer.eval_sequences", "data.max_seq_len")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,31 +102,24 @@ def run_folders(path: Path) -> list[Path]:
     return found[:1] if path in found else found
 
 
-def left_out(path: Path, lines: Sequence[int]) -> list[str]:
-    """Return the note on lines of a file that are not JSON objects, if there are any."""
-    return [f"{path}: left out, because incomplete: line {', '.join(map(str, lines))}"] if lines else []
-
-
 def read_runs(folders: Sequence[Path], notes: list[str]) -> list[ReportedRun]:
     """Return the runs of some folders; adds notes on what is left out. Raises InputError for a damaged file."""
     folders = list({folder.resolve(): folder for folder in folders}.values())
     names = [folder.resolve().name for folder in folders]
     runs = []
     for folder, name in zip(folders, names, strict=True):
-        found, broken = read_json_lines(folder / LOG)
-        notes += left_out(folder / LOG, broken)
         run = ReportedRun(
             name=name if names.count(name) == 1 else str(folder),
             folder=folder,
             settings=flatten(read_yaml(folder / CONFIG)),
             records=[
                 {key: value for key, value in each.items() if is_number(value) or key == "kind"}
-                for each in found
+                for each in read_json_lines(folder / LOG)
                 if is_record(each) and is_number(each["step"])
             ],
             result=read_object(folder / RESULT),
             held_out=read_object(folder / HELD_OUT),
-            starts=read_json_lines(folder / STARTS)[0],
+            starts=read_json_lines(folder / STARTS),
         )
         if not run.evaluations:
             notes.append(f"{folder}: {'no evaluations in its log' if run.records else 'no records yet; left out'}")
@@ -137,15 +128,10 @@ def read_runs(folders: Sequence[Path], notes: list[str]) -> list[ReportedRun]:
 
 
 def comparability(runs: Sequence[ReportedRun]) -> list[str]:
-    """Return a note for each reason why the perplexities of pre-training runs cannot be compared.
-
-    Raises InputError if their vocabularies differ, because their perplexities have different classes.
-    """
+    """Return a note for each reason why the perplexities of pre-training runs do not compare, settings apart."""
     pretrained = [run for run in runs if not run.task]
-    vocabularies = {run.name: sha256_of(file) for run in pretrained if (file := vocabulary_in(run.folder))}
-    if len({*vocabularies.values()}) > 1:
-        raise InputError(f"{', '.join(vocabularies)}: have different vocabularies; make a report of each")
-    evaluated = [run for run in pretrained if run.held_out]
-    values = {f"the {key} of the held-out corpora": [run.held_out.get(key) for run in evaluated] for key in OF_CORPUS}
-    values |= {key: [run.settings.get(key) for run in evaluated] for key in OF_EVALUATION}
+    values: dict[str, list[Any]] = {}
+    values["the vocabulary"] = [sha256_of(file) for run in pretrained if (file := vocabulary_in(run.folder))]
+    for key in ("text", "lexicon"):
+        values[f"the {key} of the held-out corpora"] = [run.held_out.get(key) for run in pretrained if run.held_out]
     return [f"perplexities do not compare: {what} differs" for what, found in values.items() if len({*found}) > 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from math import prod
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from ernie_gram.model.parameters import count
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, sparse_parameters, step_flops
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, sparse_parameters, step_flops
 from ernie_gram.resources.memory import FLOAT, Bytes, step_memory
 from reader.batches.sampler import accumulation_steps, largest_share
 from reader.errors import counted
@@ -41,53 +42,42 @@ class Prediction(NamedTuple):
 
     It holds `shape` at a time, in `steps` micro-batches of a step; `fitting` sequences would fit. Nothing is computed
     while it waits for the exchange. None is unknown. `disk` is that of all checkpoints, with the one that is written
-    before the oldest is removed. `days` are those of all steps and evaluations.
+    before the oldest is removed. `days` are those of all steps; evaluations take time beside.
     """
 
     shape: BatchShape
     steps: int
     memory: Bytes
     fitting: int | None
-    flops: dict[str, float]
+    flops: float
     exchanged: float
     rows: float
     compute: float
     waiting: float | None
-    evaluation: float
     checkpoint: float
     disk: float
     days: float
 
 
-def predict(
-    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster, held_out: int | None = None
-) -> Prediction:
-    """Return the prediction for processes that hold `shape` at a time; with `held_out` sequences, None if unknown."""
+def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> Prediction:
+    """Return the prediction for processes that hold `shape` at a time."""
     ranks, rate, trainer = cluster.ranks, cluster.peak * cluster.utilisation, config.trainer
     steps, whole = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch), config.data.batch_size
     memory = step_memory(config, sizes, shape, cluster.cpu, steps)
     computed = shape.computed(cluster.cpu)
-    flops = step_flops(config, sizes, computed) | {"recompute": recomputed_flops(config, computed)}
+    flops = step_flops(config, sizes, computed) + recomputed_flops(config, computed)
     # Micro-batches differ by at most one sequence.
-    flops = {part: largest_share(whole, ranks) / shape.sequences * number for part, number in flops.items() if number}
-    compute, (exchanged, rows) = sum(flops.values()) / rate, step_exchange(config, sizes, shape, ranks)
+    flops *= largest_share(whole, ranks) / shape.sequences
+    compute, (exchanged, rows) = flops / rate, step_exchange(config, sizes, shape, ranks)
     # In a ring, a process sends 2 (ranks - 1) / ranks times the bytes of the tensors.
     sent = 2 * (ranks - 1) / ranks * exchanged
     waiting = sent / cluster.bandwidth if cluster.bandwidth else None if sent else 0.0
-    evaluation = 0.0
-    if config.paths.held_out:
-        # Held-out batches have no query rows, see `feeders`.
-        forward = evaluation_flops(config, sizes, replace(shape, queries=0, fine=0.0).computed(cluster.cpu))
-        draws = trainer.eval_draws if config.objective.has_generator else 1
-        sequences = largest_share(min(trainer.eval_sequences, held_out or trainer.eval_sequences), ranks)
-        evaluation = draws * sequences * sum(forward.values()) / shape.sequences / rate
-    evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
-    seconds = (compute + (waiting or 0.0)) * trainer.max_steps + evaluation * evaluations
     checkpoint = memory["parameters"] + memory["Adam's moments"]
     disk = checkpoint * min(trainer.keep_checkpoints + 1, -(-trainer.max_steps // trainer.save_every))
     fitting = fitting_sequences(config, sizes, shape, cluster)
-    sums, times = (flops, exchanged, rows), (compute, waiting, evaluation)
-    return Prediction(shape, steps, memory, fitting, *sums, *times, checkpoint, disk, seconds / DAY)
+    days = (compute + (waiting or 0.0)) * trainer.max_steps / DAY
+    of_step = (flops, exchanged, rows, compute, waiting)
+    return Prediction(shape, steps, memory, fitting, *of_step, checkpoint, disk, days)
 
 
 def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> tuple[float, float]:
@@ -146,7 +136,7 @@ def warnings(
 
 def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:
     """Return the lines that the command prints; all of them are predictions."""
-    shape, batch_size, flops = prediction.shape, config.data.batch_size, sum(prediction.flops.values())
+    shape, batch_size = prediction.shape, config.data.batch_size
     micro = f" in {prediction.steps} micro-batches of at most {shape.sequences}" if prediction.steps > 1 else ""
     queries = f", {shape.fine:.1f} query rows" if shape.queries else ""
     padding = f"; {shape.padding:.0%} padding" if shape.padding else ""
@@ -155,13 +145,12 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     if cluster.memory is not None and prediction.fitting is not None:
         number = counted(prediction.fitting, "sequence")
         fitting = f"\n         {size_text(cluster.memory)} hold {number} at a time at most"
-    shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
     if prediction.waiting is None:
         waiting, at_least = ", and the exchange: give --bandwidth", "at least "
     elif cluster.bandwidth and cluster.ranks > 1:
         waiting = f", and {prediction.waiting:.3f} s for the exchange at {size_text(cluster.bandwidth)}/s"
+    duration = timedelta(minutes=round(24 * 60 * prediction.days))
     rows = f", {prediction.rows:,.0f} rows of n-grams included" if prediction.rows else ""
-    evaluations = f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""
     return (
         f"batch    {counted(batch_size, 'sequence')} on {cluster.ranks} process{'es' * (cluster.ranks != 1)}, at most "
         f"{largest_share(batch_size, cluster.ranks)} each{micro}: {shape.slots} slots, {shape.predicted:.1f} predicted"
@@ -169,25 +158,18 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"memory   {size_text(sum(prediction.memory.values()))} per process: {parts}\n"
         f"         process 0 needs {size_text(prediction.checkpoint)} of main memory more while it writes a checkpoint"
         f"{fitting}\n"
-        f"compute  {_operations(flops)} per process and step: {shares}\n"
+        f"compute  {_operations(prediction.flops)} per process and step\n"
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s{waiting}\n"
         f"exchange {size_text(prediction.exchanged)} per step{rows}\n"
         f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}\n"
         f"time     {DAY / (prediction.compute + (prediction.waiting or 0.0)):,.0f} steps per day, "
-        f"{counted(config.trainer.max_steps, 'step')} in {at_least}{_duration(prediction.days)}{evaluations}"
+        f"{counted(config.trainer.max_steps, 'step')} in {at_least}{duration}"
     )
 
 
 def size_text(size: float) -> str:
     """Return a number of bytes in GB or MB."""
     return f"{size / 1e9:,.2f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
-
-
-def _duration(days: float) -> str:
-    hours = 24 * days
-    if hours < 1:
-        return f"{60 * hours:.1f} minutes"
-    return f"{hours:.1f} hours" if days < 1 else f"{days:,.2f} days"
 
 
 def _operations(number: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays, State
-from ernie_gram.run.heartbeat import beat
+from ernie_gram.run.termination import beat
 from reader.errors import SystemRefusedError, print_warning
 
 Write = Callable[[], None]
@@ -33,7 +33,8 @@ class BackgroundSaver:
         # Python waits for its thread at the end of the process, whatever ends the training.
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._writing: Future[None] | None = None
-        self._best: Write | None = None
+        # What is to be written, by kind: its name, and how. "best" is tried before "newest".
+        self._waiting: dict[str, tuple[str, Write]] = {}
         self._refused: dict[str, Exception] = {}
 
     def save(self, state: State, model: Arrays, optimizer: Arrays) -> None:
@@ -42,16 +43,13 @@ class BackgroundSaver:
         def write() -> None:
             if self._check:
                 self._check()
-            checkpoint.save(self._folder, state, model, optimizer, self._keep)
+            self._say(f"saved {checkpoint.save(self._folder, state, model, optimizer, self._keep)}")
 
-        self._start((f"step_{state.step}", write))
+        self._start("newest", f"step_{state.step}", write)
 
     def save_best(self, state: State, model: Arrays) -> None:
         """Start to write the best model, as `save`."""
-        self.wait()
-        self._refused.pop("best", None)
-        self._best = lambda: checkpoint.save_best(self._folder, state, model)
-        self._start()
+        self._start("best", checkpoint.BEST, lambda: checkpoint.save_best(self._folder, state, model))
 
     def join(self) -> None:
         """Wait for the write in progress; raises nothing."""
@@ -67,34 +65,27 @@ class BackgroundSaver:
     def finish(self) -> None:
         """Wait for the write in progress. Raises SystemRefusedError if the newest state could not be written."""
         self.wait()
-        if self._best:
-            self._start()
-            self.wait()
+        self._write()
         for error in self._refused.values():
             raise SystemRefusedError(f"{error}; make room, and run the same command again to resume") from error
 
-    def _start(self, save: tuple[str, Write] | None = None) -> None:
-        """Start to write the best model, if it is not yet written, and then `save`, a checkpoint's name and write."""
+    def _start(self, kind: str, name: str, write: Write) -> None:
+        """Start to write what is waiting, with a new one of a kind."""
         self.wait()
-        self._writing = self._thread.submit(self._write, save)
+        self._waiting[kind] = name, write
+        self._refused.pop(kind, None)
+        self._writing = self._thread.submit(self._write)
 
-    def _write(self, save: tuple[str, Write] | None) -> None:
-        if self._best and self._attempt("best", checkpoint.BEST, self._best):
-            self._best = None
-        if save and self._attempt("newest", *save):
-            self._say(f"saved {self._folder / save[0]}")
-
-    def _attempt(self, kind: str, name: str, write: Write) -> bool:
-        """Write, and return False if the system refused it. A later success of the same kind clears the refusal."""
-        try:
-            write()
-            self._refused.pop(kind, None)
-        except (SystemRefusedError, OSError) as error:
-            # The best model is tried again before each checkpoint; the same refusal is reported once.
-            if str(error) != str(self._refused.get(kind)):
-                print_warning(f"{name} is not saved: {error}; training goes on")
-            self._refused[kind] = error
-            return False
-        finally:
+    def _write(self) -> None:
+        for kind, (name, write) in sorted(self._waiting.items()):
+            try:
+                write()
+                self._refused.pop(kind, None)
+            except (SystemRefusedError, OSError) as error:
+                # The same refusal of a best model is reported once.
+                if str(error) != str(self._refused.get(kind)):
+                    print_warning(f"{name} is not saved: {error}; training goes on")
+                self._refused[kind] = error
+            if kind == "newest" or kind not in self._refused:
+                del self._waiting[kind]
             beat()
-        return True

@@ -46,7 +46,7 @@ class State:
         identity: everything that can change the run's result, as flat keys and values.
         config: the whole configuration as nested dicts.
         selection: the fields of selection.Progress, for a run that chooses the best evaluation.
-        guard: the fields of loss_scale.GuardState, for a run that skips updates.
+        guard: loss_scale.STATE by name, for a run that skips updates.
         loss_sums: see step_values.loss_sums; empty in checkpoints of earlier versions.
     """
 

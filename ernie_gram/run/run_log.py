@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -33,34 +34,27 @@ METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 Record = dict[str, Any]
 
 
-def read_json_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the objects in a file of JSON lines, and the numbers (from 1) of lines that are not JSON objects.
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects in a file of JSON lines; none without a file.
 
-    The last line may be cut short because the process was killed. Without a file, both are empty.
+    Other lines are skipped: the last one may be cut short because the process was killed.
     """
-    found, others = [], []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
-    for number, line in enumerate(lines, 1):
-        try:
-            value = json_value(line)
-        except ValueError:
-            value = None
-        if isinstance(value, dict):
-            found.append(value)
-        elif line.strip():
-            others.append(number)
-    return found, others
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []:
+        with suppress(ValueError):
+            found.append(json_value(line))
+    return [value for value in found if isinstance(value, dict)]
 
 
 def read_log(output: Path) -> list[Record]:
     """Return the records of a run, oldest first; other lines are skipped."""
-    return [record for record in read_json_lines(output / LOG)[0] if is_record(record)]
+    return [record for record in read_json_lines(output / LOG) if is_record(record)]
 
 
-def read_results(folder: Path) -> tuple[dict[str, dict[str, Any]], list[int]]:
-    """Return the records by the name of the run, the last one of each, and the numbers of broken lines."""
-    found, broken = read_json_lines(folder / RESULTS)
-    return {str(record["run"]): record for record in found if isinstance(record.get("result"), dict)}, broken
+def read_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the records by the name of the run, the last one of each."""
+    found = read_json_lines(folder / RESULTS)
+    return {str(record["run"]): record for record in found if isinstance(record.get("result"), dict)}
 
 
 def append_result(folder: Path, record: dict[str, Any]) -> None:

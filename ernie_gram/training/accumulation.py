@@ -22,13 +22,14 @@ from ernie_gram.training.config import OptimizerConfig, skips_updates
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
-from ernie_gram.training.step_values import LastStep, read_step_values
-from ernie_gram.training.variables import set_to_zero, shared, zeros
+from ernie_gram.training.variables import shared, zeros
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
 
 ROW_COUNTS = Field("row_counts", "T", "float32", "number of rows of each term in the whole batch")
 SHARES = "loss_shares"
+# Variables of a parameter, whose name these follow: the sum of its gradients, and how often each of its rows was read.
+GRADIENT_SUM, LOOKUP_COUNTS = "_gradient_sum", "_lookup_counts"
 
 
 class Updater:
@@ -49,7 +50,6 @@ class Updater:
         if steps == 1:
             self.program = build_training(job.network, job.optimizer, world, *settings)
         else:
-            assert job.row_counts is not None, "a job with micro-batches must count the rows of its terms"
             built = build_accumulation(job.network, job.optimizer, world, *settings)
             self._accumulating, self.program = built
 
@@ -79,17 +79,12 @@ class Updater:
             seed()
             self.program.step(executor, batch)
             return
-        assert self._row_counts is not None
         own = np.array([self._row_counts(batch) for batch in micro_batches], np.float64).sum(0)
         counts = sum_array(executor, own, self._world).astype(np.float32)
         for index, batch in enumerate(micro_batches):
             seed(index)
             self._accumulating.step(executor, {**batch, ROW_COUNTS.name: counts})
         self.program.step(executor, {})
-
-    def read(self) -> LastStep:
-        """Return the values of the last step, or of the first after which training must stop."""
-        return read_step_values(self.program.fetches)
 
 
 def build_accumulation(
@@ -115,30 +110,22 @@ def build_accumulation(
         by_row = {parameter.name for parameter, gradient in pairs if isinstance(gradient, Lookups)}
         add_(zeros(SHARES, [1 + len(terms)]), shares)
         for parameter, gradient in pairs:
-            name, total = parameter.name, zeros(_sum_of(parameter.name), shapes[parameter.name])
+            name = parameter.name
+            total = zeros(name + GRADIENT_SUM, shapes[name])
             if isinstance(gradient, Lookups):
-                gradient.add_to(total, zeros(_counts_of(name), shapes[name][:1]))
+                gradient.add_to(total, zeros(name + LOOKUP_COUNTS, shapes[name][:1]))
             else:
                 add_(total, gradient)
         accumulating = opened.finish({})
     with open_program([]) as opened:
         guard = UpdateGuard(settings, is_made_elsewhere=True) if skips else None
         shares = shared(SHARES, [1 + len(terms)])
-        sums = {name: shared(_sum_of(name), shape) for name, shape in shapes.items()}
-        used = {name: shared(_counts_of(name), shapes[name][:1]) for name in by_row}
+        sums = {name: shared(name + GRADIENT_SUM, shape) for name, shape in shapes.items()}
+        used = {name: shared(name + LOOKUP_COUNTS, shapes[name][:1]) for name in by_row}
         gradients = {name: RowGradient.counted(sums[name], used[name]) if name in used else sums[name] for name in sums}
         pairs = [(shared(name, shape), gradients[name]) for name, shape in shapes.items()]
         updating = add_update(opened, terms, pairs, shares, settings, world, rate_scale, guard)
         for total in (shares, *sums.values(), *used.values()):
-            set_to_zero(total)
+            # Without a copy of it.
+            paddle.full(total.shape, 0.0, total.dtype, out=total)
         return accumulating, updating
-
-
-def _sum_of(parameter: str) -> str:
-    """Return the name of the variable that holds the sum of a parameter's gradients."""
-    return f"{parameter}_gradient_sum"
-
-
-def _counts_of(parameter: str) -> str:
-    """Return the name of the variable that counts the lookups of a parameter's rows."""
-    return f"{parameter}_lookup_counts"

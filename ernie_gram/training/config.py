@@ -98,9 +98,9 @@ class LoopConfig:
             result is the same, dropout included, on a CPU to the bit; a step needs much less memory, and a third more
             operations.
         visualdl: also write curves for VisualDL to paths.output/visualdl.
-        hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
-            never. Steps, batches of an evaluation and checkpoints are progress, so it must exceed the longest of them,
-            usually the first step.
+        hang_seconds: with several processes, the job ends if one makes no progress for this time; 0 for never. Steps,
+            batches of an evaluation and checkpoints are progress, so it must exceed the longest of them, usually the
+            first step.
     """
 
     micro_batch: int | None = None

@@ -60,43 +60,30 @@ class StartValues:
         load: returns the values by parameter name.
         is_model: whether the values are those of a model. Then the console names the parameters that it lacks, and its
             parameters that are not used (see `describe`).
-        computed: name -> how the value is computed, for values that are not parameters of the model as they are.
-        source_names: names of the model's parameters; None if they are the names of the values.
     """
 
     source: str
     load: Callable[[], Arrays]
     is_model: bool = False
-    computed: Mapping[str, str] = field(default_factory=dict)
-    source_names: frozenset[str] | None = None
 
-    def describe(self, provided: Collection[str], names: list[str], earlier: Collection[str]) -> list[str]:
+    def describe(self, provided: Collection[str], names: list[str]) -> list[str]:
         """Return lines for the console that say where every parameter of a model's job comes from.
 
         Args:
             provided: names of the values.
             names: the parameters of the job.
-            earlier: names that were given a value before these values are applied.
         """
         if not self.is_model:
             return []
-        taken = [name for name in names if name in provided and name not in self.computed]
-        lines = [f"start values: {len(taken)} of {len(names)} parameters from {self.source}"]
-        for how in dict.fromkeys(self.computed.values()):
-            lines += _list(f"computed for {self.source}, {how}", [n for n in names if self.computed.get(n) == how])
-        drawn = [name for name in names if name not in provided and name not in earlier]
-        source_names = set(provided) if self.source_names is None else self.source_names
-        unused = sorted(name for name in source_names if name not in names or name not in provided)
+        drawn = [name for name in names if name not in provided]
+        others = {
+            f"not in {self.source}, drawn": drawn,
+            f"in {self.source}, not used": sorted(name for name in provided if name not in names),
+        }
         return [
-            *lines,
-            *_list(f"not in {self.source}, drawn", drawn),
-            *_list(f"in {self.source}, not used", unused),
+            f"start values: {len(names) - len(drawn)} of {len(names)} parameters from {self.source}",
+            *(f"{what}: {some_of(found)}" for what, found in others.items() if found),
         ]
-
-
-def _list(what: str, names: list[str]) -> list[str]:
-    """Return one line with the first of the names, or none without names."""
-    return [f"{what}: {some_of(names)}"] if names else []
 
 
 @dataclass(frozen=True)
@@ -113,13 +100,12 @@ class Job:
         batches: (consumed samples, world) -> without end, the micro-batches of this rank for each step; only one unless
             trainer.micro_batch asks for more (see sampler.micro_batch_rows). It must be a pure function of its
             arguments, so that a resumed run reads the same batches.
-        evaluators: each is called every trainer.eval_every steps, and after the last step. Their metrics go into one
-            record, so their names must differ.
-        evaluates_start: whether they are also called before the first step.
+        evaluator: called every trainer.eval_every steps, and after the last step; None for no evaluation.
+        evaluates_start: whether it is also called before the first step.
         selection: how the best evaluation is chosen, whose model is kept in the folder `best`, and when training ends
             early; None for neither.
-        metrics_explained: a line for the console before the first evaluation, or "".
-        start_values: applied in this order after the parameters were drawn, unless the run resumes.
+        metrics_explained: a line for the console at the start, or "".
+        start_values: applied after the parameters were drawn, unless the run resumes; None for none.
         learning_rate: step -> learning rate of the update that follows `step` updates.
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
         sparse_parameters: names of embeddings that the losses only look up, and of which a step uses few rows. Only
@@ -127,11 +113,10 @@ class Job:
             rounding.
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
-        row_counts: batch -> number of rows of each term of the network's losses; None if trainer.micro_batch is never
-            set.
+        row_counts: batch -> number of rows of each term of the network's losses.
         check_data: called on rank 0, in the thread that writes a checkpoint, before it is written; raises InputError if
             the data are damaged.
-        evaluated: what the evaluators read, as values for JSON; all ranks must have the same.
+        evaluated: what the evaluator reads, as values for JSON; all ranks must have the same.
         flops: batch of one process -> floating-point operations of its matrix products in forward and backward pass;
             None if unknown. Then the log has no "mfu".
     """
@@ -146,15 +131,15 @@ class Job:
     learning_rate: Callable[[int], float]
     optimizer: OptimizerConfig
     trainer: TrainerConfig
-    evaluators: tuple[Evaluator, ...] = ()
+    row_counts: Callable[[Batch], list[int]]
+    evaluator: Evaluator | None = None
     evaluates_start: bool = True
     selection: Selection | None = None
     metrics_explained: str = ""
-    start_values: tuple[StartValues, ...] = ()
+    start_values: StartValues | None = None
     rate_scale: Callable[[str], float] | None = None
     sparse_parameters: frozenset[str] = frozenset()
     resume_from: Path | None = None
-    row_counts: Callable[[Batch], list[int]] | None = None
     check_data: Callable[[], None] | None = None
     evaluated: Mapping[str, Any] = field(default_factory=dict)
     flops: Callable[[Batch], float] | None = None

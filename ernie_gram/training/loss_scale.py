@@ -7,37 +7,18 @@ precision. All ranks have the same sums of losses and gradients, so all of them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import paddle
 
-from ernie_gram.paddle_private import Place
 from ernie_gram.training.config import LOSS_SCALE_STEPS, OptimizerConfig
-from ernie_gram.training.variables import get_arrays, persistent, set_arrays, shared
+from ernie_gram.training.variables import get_arrays, persistent, set_array, shared
 
-# A variable of the scope, float32 [4]: the fields of GuardState. float32 counts exactly up to 2^24.
+# A variable of the scope, float32 [4], which counts exactly up to 2^24: the scale of the next update, 1 if the loss is
+# not scaled; updates since the scale changed or one was skipped; skipped updates, of the whole run and in a row.
 NAME = "update_guard"
+STATE = ("loss_scale", "good_steps", "skipped", "skipped_in_a_row")
 # With a smaller scale float16 gains nothing, and gradients that still overflow are wrong for another reason.
 MIN_SCALE = 1.0
-
-
-@dataclass(frozen=True)
-class GuardState:
-    """The state of the guard after an update.
-
-    Attributes:
-        loss_scale: of the next update; 1 if the loss is not scaled.
-        good_steps: updates since the scale changed or an update was skipped.
-        skipped: skipped updates of the whole run.
-        skipped_in_a_row: skipped updates since the last one that was made.
-    """
-
-    loss_scale: float
-    good_steps: float = 0.0
-    skipped: float = 0.0
-    skipped_in_a_row: float = 0.0
 
 
 class UpdateGuard:
@@ -80,11 +61,10 @@ class UpdateGuard:
 
 
 def guard_state() -> dict[str, float]:
-    """Return the state in the scope for a checkpoint: the fields of GuardState."""
-    return vars(GuardState(*map(float, get_arrays([NAME])[NAME])))
+    """Return the state in the scope for a checkpoint: STATE by name."""
+    return dict(zip(STATE, get_arrays([NAME])[NAME].tolist(), strict=True))
 
 
-def set_guard_state(state: dict[str, Any], source: str, place: Place) -> None:
-    """Set the state in the scope to that of a checkpoint; raises TypeError or ValueError for another content."""
-    values = vars(GuardState(**{name: float(value) for name, value in state.items()}))
-    set_arrays({NAME: np.array(list(values.values()), np.float32)}, [NAME], source, place)
+def set_guard_state(state: dict[str, float]) -> None:
+    """Set the state in the scope to that of a checkpoint."""
+    set_array(NAME, np.array([state[name] for name in STATE], np.float32))

@@ -5,7 +5,7 @@ Each process counts its own share of the batches; at a log line the counts of al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,11 @@ from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
 from ernie_gram.run.run_log import ALLOCATED, CPU, MEMORY, RATE, SLOTS, TOKENS, UTILISATION, WAIT
-from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.job import Job
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
 
 # Seconds in which the peak is measured before the first step.
 PEAK_SECONDS = 0.3
-# A larger share of waiting for batches is shown on the console.
-SHOWN_WAIT = 0.01
-
-Flops = Callable[[Batch], float]
 
 
 def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
@@ -48,34 +44,16 @@ def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
     return found
 
 
-def on_console(meters: dict[str, float]) -> dict[str, float]:
-    """Return the meters that the console shows; the files have all of them."""
-    wait = (WAIT,) if meters.get(WAIT, 0.0) > SHOWN_WAIT else ()
-    return {name: meters[name] for name in (RATE, UTILISATION, *wait) if name in meters}
-
-
 class Meters:
     """The meters of a running training."""
 
-    def __init__(
-        self,
-        settings: TrainerConfig,
-        precision: str,
-        flops: Flops | None,
-        executor: paddle.static.Executor,
-        world: World,
-    ) -> None:
-        """Measure the peak of this device, unless the settings give it.
-
-        Args:
-            precision: of the matrix products.
-            flops: operations of a batch of one process; None if unknown, then the peak is not needed.
-        """
-        self._flops, self._executor, self._world = flops, executor, world
+    def __init__(self, job: Job, executor: paddle.static.Executor, world: World) -> None:
+        """Measure the peak of this device, unless the settings give it or the operations of a batch are unknown."""
+        self._flops, self._executor, self._world = job.flops, executor, world
         self._peak = 0.0
-        if flops is not None:
-            given = settings.peak_tflops
-            self._peak = given * 1e12 if given else matmul_peak(executor, precision, PEAK_SECONDS)
+        if job.flops is not None:
+            given = job.trainer.peak_tflops
+            self._peak = given * 1e12 if given else matmul_peak(executor, job.optimizer.precision, PEAK_SECONDS)
         self._start_anew()
 
     def _start_anew(self) -> None:

@@ -18,7 +18,7 @@ from ernie_gram.graph import can_fuse, computing, skip_gradients_of_additions
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.products import check_precision
 from ernie_gram.paddle_private import prepared_run
-from ernie_gram.run.heartbeat import beat
+from ernie_gram.run.termination import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard

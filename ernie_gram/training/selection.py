@@ -12,7 +12,7 @@ class Selection:
     """How evaluations are compared.
 
     Attributes:
-        metric: name of the metric that is compared, as the evaluators return it.
+        metric: name of the metric that is compared, as the evaluator returns it.
         direction: whether a larger ("max") or a smaller ("min") value is better.
         patience: training ends after this number of evaluations in a row that are no better than the best one; None
             for no early end.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import paddle
@@ -23,23 +22,13 @@ Values = Mapping[str, float]
 STEP_VALUES, LOSS_SUMS = "step_values", "loss_sums"
 
 
-@dataclass(frozen=True)
-class LastStep:
-    """The last step; or the first after which training must stop, if there was one.
+def read_step_values(names: Iterable[str]) -> tuple[dict[str, float], int]:
+    """Return the values of the last step, by their names, and the number of steps since the program was started.
 
-    Attributes:
-        values: of the step, by name.
-        steps: number of steps since the program was started, this one included.
+    If training must stop after a step, it is the first of these. Waits until the device has finished the last step.
     """
-
-    values: dict[str, float]
-    steps: int
-
-
-def read_step_values(names: Iterable[str]) -> LastStep:
-    """Return the values that a program keeps, by their names; waits until the device has finished the last step."""
     *values, steps, _ = get_arrays([STEP_VALUES])[STEP_VALUES].tolist()
-    return LastStep(dict(zip(names, values, strict=True)), int(steps))
+    return dict(zip(names, values, strict=True)), int(steps)
 
 
 def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> None:

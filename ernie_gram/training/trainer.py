@@ -8,7 +8,6 @@ import zlib
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import paddle
@@ -23,13 +22,13 @@ from ernie_gram.distributed.collectives import (
 from ernie_gram.distributed.device import World, kernels_used
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
-from ernie_gram.run.heartbeat import beat
-from ernie_gram.run.run_log import LOSS_STEPS, RunLog, record_start
+from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record_start
+from ernie_gram.run.termination import beat
 from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
-from ernie_gram.training.meters import Meters, on_console
+from ernie_gram.training.meters import Meters
 from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
@@ -51,25 +50,25 @@ class Trainer:
 
         Raises InputError if the ranks are about to do different things, or if start values do not fit.
         """
-        beat("builds its programs")
+        beat()
         self.job, self.world = job, world
         self.updater = Updater(job, world)
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
         self.progress = Progress()
-        self._explained = False
         self._said_skipped = 0
         self._agree_on_checkpoint()
         self._check_agreement()
-        beat("sets its parameters")
+        beat()
         messages = self._initialise()
         if world.is_first:
             checkpoint.remove_beyond(job.folder, self.step)
             record_start(job.folder, self.step, paddle.__version__, str(world.place))
         self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
-        for message in (*kernels_used(job.optimizer.precision), *messages):
-            self.log.say(message)
+        for message in (*kernels_used(job.optimizer.precision), *messages, job.metrics_explained):
+            if message:
+                self.log.say(message)
         self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
         self._saved_step = self.step
         self._stop = StopAgreement(self.executor, world, self.step)
@@ -113,17 +112,15 @@ class Trainer:
             if state.loss_sums:
                 step_values.set_loss_sums(state.loss_sums)
             if self.updater.skips and state.guard:
-                set_guard_state(state.guard, source, self.world.place)
+                set_guard_state(state.guard)
             return []
         copy_from_first_rank(self.executor, names, self.world)
-        messages: list[str] = []
-        earlier: set[str] = set()
-        for values in self.job.start_values:
-            arrays = values.load()
-            set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
-            messages += values.describe(arrays.keys(), names, earlier)
-            earlier |= arrays.keys()
-        return messages
+        values = self.job.start_values
+        if values is None:
+            return []
+        arrays = values.load()
+        set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
+        return values.describe(arrays.keys(), names)
 
     def train(self) -> None:
         """Train to the last step. Raises InputError if values are not finite (see step_values.reason_to_stop).
@@ -151,14 +148,13 @@ class Trainer:
             while self.step < settings.max_steps and not self.has_ended_early:
                 is_first = meters is None
                 if meters is None:
-                    precision = self.job.optimizer.precision
-                    meters = Meters(settings, precision, self.job.flops, self.executor, self.world)
+                    meters = Meters(self.job, self.executor, self.world)
                     self.log.begin(self.step)
                 began, cpu_began = time.monotonic(), time.process_time()
-                beat(f"waits for the batch of step {self.step + 1}")
+                beat()
                 micro_batches = next(batches)
                 waiting = time.monotonic() - began
-                beat(f"is in step {self.step + 1}")
+                beat()
                 self._update(micro_batches)
                 self.step += 1
                 bar.update(1)
@@ -171,7 +167,7 @@ class Trainer:
                     meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
-                    unshown = {"sent_bytes", LOSS_STEPS, *(measured.keys() - on_console(measured).keys())}
+                    unshown = {"sent_bytes", LOSS_STEPS, *(measured.keys() - {RATE, UTILISATION})}
                     rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
                     logged = step_values.logged_values(values) | step_values.take_mean_losses(values)
                     self.log.record("train", self.step, logged | rate | measured, unshown)
@@ -189,7 +185,7 @@ class Trainer:
                     # resumed run evaluates it again.
                     if self.step != self._saved_step:
                         self.save()
-        beat("waits for the last checkpoint")
+        beat()
         self.saver.finish()
         self.log.close()
 
@@ -223,36 +219,27 @@ class Trainer:
 
         Raises InputError, on all ranks, if training must stop after this step or an earlier one.
         """
-        last = self.updater.read()
-        step, reason = self.log.start + last.steps, step_values.reason_to_stop(last.values, self.job.trainer)
+        values, steps = step_values.read_step_values(self.updater.program.fetches)
+        step, reason = self.log.start + steps, step_values.reason_to_stop(values, self.job.trainer)
         if reason:
-            saved = self._last_checkpoint()
+            # If another rank ended before rank 0 has completed its checkpoint, the launcher would end rank 0.
+            self.saver.wait()
+            sum_array(self.executor, np.zeros(1), self.world)
             raise InputError(
-                f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
-                "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"
+                f"step {step}: {reason}; stopped. A lower optimizer.learning_rate or a longer warm-up, in another "
+                "paths.output, may help"
             )
-        if last.values.get("skipped_in_a_row") and step > self._said_skipped:
-            self.log.say(step_values.skip_message(step, last.values))
+        if values.get("skipped_in_a_row") and step > self._said_skipped:
+            self.log.say(step_values.skip_message(step, values))
             self._said_skipped = step
-        return last.values
-
-    def _last_checkpoint(self) -> Path | None:
-        """Return the newest valid checkpoint, the same on all ranks, when rank 0 has completed its write.
-
-        If another rank failed before that, the launcher would end rank 0.
-        """
-        self.saver.wait()
-        # Only rank 0 reads large files.
-        saved = checkpoint.newest_valid(self.job.folder) if self.world.is_first else None
-        step = int(self._of_first_rank(checkpoint.step_of(saved) if saved else 0))
-        return self.job.folder / f"step_{step}" if step else None
+        return values
 
     def _evaluate_if_due(self) -> None:
         """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""
         settings = self.job.trainer
         if self.step % settings.eval_every and self.step != settings.max_steps:
             return
-        if not self.job.evaluators or (self.step == 0 and not self.job.evaluates_start):
+        if self.job.evaluator is None or (self.step == 0 and not self.job.evaluates_start):
             return
         if self.job.selection:
             # The log may have the evaluation already, but a checkpoint written before it does not count it.
@@ -263,22 +250,16 @@ class Trainer:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Call the evaluators and log their metrics in one record. The console explains them before the first time.
+        """Call the evaluator, and log its metrics.
 
         If the job selects the best evaluation and this is the best so far, its model is written.
         """
-        if self.job.metrics_explained and not self._explained:
-            self.log.say(self.job.metrics_explained)
-            self._explained = True
         self._values()  # the evaluation may be the best one, whose model is written
-        metrics: dict[str, float] = {}
-        for evaluator in self.job.evaluators:
-            # The same random numbers in every evaluation: results differ only because the model does.
-            _seed(self.job.seed, self.world.rank)
-            beat(f"evaluates step {self.step}")
-            found = evaluator(self.executor, self.world)
-            assert not metrics.keys() & found.keys(), "two evaluators use the same name for a metric"
-            metrics |= found
+        # The same random numbers in every evaluation: results differ only because the model does.
+        _seed(self.job.seed, self.world.rank)
+        beat()
+        assert self.job.evaluator is not None
+        metrics = self.job.evaluator(self.executor, self.world)
         # Evaluators end early when a signal has arrived; what they return is then wrong.
         self._end_if_asked(self._stop.signal_now(self.step))
         if self.job.selection:
@@ -325,7 +306,7 @@ class Trainer:
         self._saved_step = self.step
         if not self.world.is_first:
             return
-        beat(f"saves step {self.step}")
+        beat()
         self.saver.wait()
         names = self.updater.parameters
         self.saver.save(self._state(), get_arrays(names), get_arrays(optimizer_names(names)))

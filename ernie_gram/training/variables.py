@@ -51,11 +51,6 @@ def shared(name: str, shape: list[int]) -> paddle.Tensor:
         return zeros(name, shape)
 
 
-def set_to_zero(variable: paddle.Tensor) -> None:
-    """Add an operation that sets a variable of the scope to zeros, without a copy of it."""
-    paddle.full(variable.shape, 0.0, variable.dtype, out=variable)
-
-
 def optimizer_names(parameters: list[str]) -> list[str]:
     """Return the names of the optimizer's variables for the given parameters."""
     return [*(name + ending for name in parameters for ending in MOMENTS), *BETA_POWERS]

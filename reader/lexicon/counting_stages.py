@@ -97,25 +97,24 @@ class SegmentWords(NamedTuple):
 def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentWords:
     """Split a segment of text into words.
 
-    Raises InputError for an invalid record, and UnicodeDecodeError for text that is not UTF-8.
+    Raises InputError for invalid text (see Segment.text).
 
     Args:
         lowercase, segmenter: how text is split (see word_index.py and basic_tokenizer.py).
     """
     index = WordIndex(lowercase, segmenter)
     stream = index.encode(segment.text())
-    table = index.table
-    num_words = len(index)
+    strings, num_words = index.table.strings, len(index)
     is_text = np.fromiter(map(holds_text, index.words()), bool, num_words)
     counts = np.bincount(stream[stream >= 0], minlength=num_words)
-    all_buckets = assign_buckets(PackedStrings(table.offsets[: num_words + 1], table.arena))
+    all_buckets = assign_buckets(strings)
     buckets = np.where(is_text & (counts > 0), all_buckets, NUM_BUCKETS)
     order = np.argsort(buckets, kind="stable")
     order = order[: np.count_nonzero(buckets < NUM_BUCKETS)]
     new_ids = np.full(num_words, NO_WORD, np.int32)
     new_ids[order] = np.arange(len(order), dtype=np.int32)
     stream = renumber(stream, new_ids)
-    words = take_strings(PackedStrings(table.offsets, table.arena), order)
+    words = take_strings(strings, order)
     return SegmentWords(
         stream=stream,
         offsets=words.offsets,
@@ -146,7 +145,7 @@ def merge_words(lists: Iterable[WordCounts], min_count: int) -> WordCounts:
         counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
         counts[word_ids] += list_counts
     kept = np.flatnonzero(counts >= min_count)
-    return WordCounts(take_strings(PackedStrings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
+    return WordCounts(take_strings(table.strings, kept), counts[kept])
 
 
 @dataclass(frozen=True)

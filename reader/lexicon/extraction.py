@@ -15,9 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
-from reader.errors import InputError, print_note
+from reader.errors import InputError
 from reader.lexicon.candidates import Candidates, Scores
-from reader.lexicon.counting_stages import MAX_ORDER, CountNgrams, NgramCounts, WordCounts, merge_words
+from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts, merge_words
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, spell
 from reader.lexicon.t_test import kth_largest, needed_count
 from reader.system.arrays import Int64s
@@ -50,13 +50,11 @@ class CountingResult:
 
     Attributes:
         best: the best l-grams of each order, in descending order of t.
-        words: the words that occur often enough to be part of one of them, with their counts.
         totals: order l -> N_l.
         text: the digest of the text.
     """
 
     best: NGrams
-    words: WordCounts
     totals: dict[int, int]
     text: str
 
@@ -80,72 +78,57 @@ class Engine(Protocol):
         """
 
 
-class CountingJob:
-    """Extracts the best n-grams of a text."""
+def count_best(engine: Engine, settings: Settings) -> CountingResult:
+    """Count, lower thresholds and repeat until the result is proven.
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
-        self.engine, self.settings = engine, settings
-        self.totals = np.zeros(MAX_ORDER, np.int64)
+    Raises InputError for invalid text, and if the disk or the system fails.
+    """
+    totals, digest = engine.split(settings.lowercase, settings.segmenter)
+    if not totals[0]:
+        raise InputError("--input: the text contains no words")
+    thresholds = {order: max(settings.min_count, first_threshold(order, totals, settings)) for order in settings.top}
+    best, lowered = _best(engine, settings, totals, thresholds)
+    while lowered:
+        thresholds |= lowered
+        best, lowered = _best(engine, settings, totals, thresholds)
+    return CountingResult(best, dict(enumerate(totals[: max(settings.top)].tolist(), start=1)), digest)
 
-    def run(self) -> CountingResult:
-        """Count, lower thresholds and repeat until the result is proven.
 
-        Raises InputError for invalid text, and SystemRefusedError if the disk or the system fails.
-        """
-        self.totals, digest = self.engine.split(self.settings.lowercase, self.settings.segmenter)
-        if not self.totals[0]:
-            raise InputError("--input: the text contains no words")
-        thresholds = {order: max(self.settings.min_count, self._first_threshold(order)) for order in self.settings.top}
-        while True:
-            best, words, lowered = self._best(thresholds)
-            if not lowered:
-                break
-            for order, count in lowered.items():
-                print_note(
-                    f"order {order}: n-grams that occur fewer than {thresholds[order]:,} times may be among the best; "
-                    f"counting again with a threshold of {count:,}"
-                )
-            thresholds |= lowered
-        orders = range(1, max(self.settings.top) + 1)
-        return CountingResult(best, words, {order: int(self.totals[order - 1]) for order in orders}, digest)
+def first_threshold(order: int, totals: Int64s, settings: Settings) -> int:
+    """Return a count that the best l-grams of an order probably reach."""
+    return int(totals[order - 1]) // ((settings.top[order] + FEW) * MEAN_PER_THRESHOLD)
 
-    def _first_threshold(self, order: int) -> int:
-        """Return a count that the best l-grams of an order probably reach."""
-        return int(self.totals[order - 1]) // ((self.settings.top[order] + FEW) * MEAN_PER_THRESHOLD)
 
-    def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, WordCounts, dict[int, int]]:
-        """Return the best n-grams under the given thresholds, the words that were kept to find them, and lower values
-        for the thresholds that were too high.
+def _best(
+    engine: Engine, settings: Settings, totals: Int64s, thresholds: dict[int, int]
+) -> tuple[NGrams, dict[int, int]]:
+    """Return the best n-grams under the given thresholds, and lower values for the thresholds that were too high.
 
-        If a threshold was too high, the n-grams are NO_NGRAMS.
-        """
-        top = self.settings.top
-        # An l-gram must be kept if it may be part of a longer n-gram that reaches its own threshold.
-        min_counts = {
-            order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)
-        }
-        candidates = Candidates(merge_words(self.engine.words(min_counts[1]), 1))
-        best: list[Scores] = []
-        lowered: dict[int, int] = {}
-        for order in range(1, max(top) + 1):
-            if order > 1:
-                stage = candidates.next_stage()
-                candidates.add(stage, self.engine.count(stage, min_counts))
-            if order not in top:
-                continue
-            scores = candidates.scores(thresholds[order], self.totals)
-            kth_score = kth_largest(scores.t, top[order])
-            # With fewer than k l-grams there is no k-th score, and so no bound: only a lower threshold can give more.
-            needed = (
-                thresholds[order] // 4 if kth_score is None else needed_count(kth_score, int(self.totals[order - 1]))
-            )
-            # N-grams that occur less than min_count times are left out in any case.
-            needed = max(self.settings.min_count, needed)
-            if needed < thresholds[order]:
-                lowered[order] = needed
-            elif not lowered:
-                best.append(candidates.best(scores, top[order], kth_score))
-        return NO_NGRAMS if lowered else candidates.to_ngrams(best), candidates.vocabulary, lowered
+    If a threshold was too high, the n-grams are NO_NGRAMS.
+    """
+    top, orders = settings.top, range(1, max(settings.top) + 1)
+    # An l-gram must be kept if it may be part of a longer n-gram that reaches its own threshold.
+    min_counts = {order: min(t for other, t in thresholds.items() if other >= order) for order in orders}
+    candidates = Candidates(merge_words(engine.words(min_counts[1]), 1))
+    best: list[Scores] = []
+    lowered: dict[int, int] = {}
+    for order in orders:
+        if order > 1:
+            stage = candidates.next_stage()
+            candidates.add(stage, engine.count(stage, min_counts))
+        if order not in top:
+            continue
+        scores = candidates.scores(thresholds[order], totals)
+        kth_score = kth_largest(scores.t, top[order])
+        # With fewer than k l-grams there is no k-th score, and so no bound: only a lower threshold can give more.
+        needed = thresholds[order] // 4 if kth_score is None else needed_count(kth_score, int(totals[order - 1]))
+        # N-grams that occur less than min_count times are left out in any case.
+        needed = max(settings.min_count, needed)
+        if needed < thresholds[order]:
+            lowered[order] = needed
+        elif not lowered:
+            best.append(candidates.best(scores, top[order], kth_score))
+    return NO_NGRAMS if lowered else candidates.to_ngrams(best), lowered
 
 
 def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:

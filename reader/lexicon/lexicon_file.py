@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from reader.errors import InputError, counted
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import sha256_of, write_atomically
-from reader.system.hash_tables import PackedStrings, pack_strings, take_strings, unpack_strings
+from reader.system.hash_tables import PackedStrings, take_strings
 from reader.system.untrusted_text import read_json, record_of
 from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
@@ -64,9 +65,8 @@ class NGrams(NamedTuple):
 
     def texts(self) -> list[str]:
         """Return the text of every n-gram: its words, joined by spaces."""
-        ends, letters = take_strings(pack_strings([f"{word} " for word in self.words]), self.word_ids)
-        texts = PackedStrings(ends[self.offsets], letters)
-        return [text[:-1] for text in unpack_strings(texts)]
+        words = map(self.words.__getitem__, self.word_ids.tolist())
+        return [" ".join(islice(words, order)) for order in self.orders.tolist()]
 
     def select(self, keep: Bools) -> NGrams:
         """Return the n-grams for which `keep`, bool [n], is true. The list of words does not change."""

@@ -5,6 +5,7 @@ The finished result of every segment is a folder of .npy files in a work folder 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from reader.lexicon.counting_stages import (
 )
 from reader.system.arrays import Int64s
 from reader.system.atomic_files import mapped_array, remove_folder, save_arrays
-from reader.system.processes import ordered_map
+from reader.system.processes import Result, Task, ordered_map
 from reader.system.progress import progress
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
@@ -44,19 +45,12 @@ class LocalEngine:
     def split(self, lowercase: bool, segmenter: str) -> tuple[Int64s, str]:
         """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
         folder = self._folder / "split"
-        warm_up = WordIndex(lowercase, segmenter).encode
-
-        def save_words(segment: Segment, folder: Path) -> None:
-            split_segment(lowercase, segmenter, segment).save(folder)
-
-        self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
+        folder.mkdir(exist_ok=True)
+        self.segments, digest = self._split(lowercase, segmenter, folder)
         return np.sum([mapped_array(segment, "totals") for segment in self.segments], axis=0), digest
 
     def words(self, min_count: int) -> list[WordCounts]:
-        def merge(bucket: int) -> WordCounts:
-            return merge_words((SegmentWords.load(segment).words(bucket) for segment in self.segments), min_count)
-
-        return list(ordered_map(merge, range(NUM_BUCKETS), min(self._resources.workers, len(self.segments))))
+        return list(self._map(partial(_merge_bucket, self.segments, min_count), range(NUM_BUCKETS), "merging words"))
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         # Keys contain IDs of kept shorter n-grams, so entries are valid only for these thresholds.
@@ -68,13 +62,26 @@ class LocalEngine:
         folder.mkdir(exist_ok=True)
         parts = [folder / f"{index}" for index in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
-        with progress(f"counting {stage.order}-grams", len(tasks), " segments") as bar:
-            for _ in ordered_map(partial(_save_entries, stage), tasks, min(self._resources.workers, len(tasks))):
-                bar.update(1)
-        ranges = self._entry_ranges(parts, stage.count_bits)
+        list(self._map(partial(_save_entries, stage), tasks, f"counting {stage.order}-grams"))
         merge = partial(_merge_entries, parts, stage.count_bits, thresholds[stage.order])
-        merged = ordered_map(merge, ranges, min(self._resources.workers, len(ranges)))
+        merged = self._map(merge, self._entry_ranges(parts, stage.count_bits), f"merging {stage.order}-grams")
         return NgramCounts(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
+
+    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> tuple[list[Path], str]:
+        """Split the text into words; return the folders of the segments, in `folder`, and the digest of the text."""
+        warm_up = WordIndex(lowercase, segmenter).encode
+
+        def save_words(segment: Segment, folder: Path) -> None:
+            split_segment(lowercase, segmenter, segment).save(folder)
+
+        return map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
+
+    def _map(self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str) -> Iterable[Result]:
+        """Yield function(task) for every task, in order; `what` is being done, for the display of progress."""
+        with progress(what, len(tasks), " parts") as bar:
+            for result in ordered_map(function, tasks, min(self._resources.workers, len(self.segments))):
+                bar.update(1)
+                yield result
 
     def _entry_ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
         """Return ranges of entry values, [start, stop), each with few enough entries to be merged in memory."""
@@ -89,6 +96,11 @@ class LocalEngine:
         # A range begins with the smallest entry of a key, so that all entries of a key are in the same range.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
         return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
+
+
+def _merge_bucket(segments: list[Path], min_count: int, bucket: int) -> WordCounts:
+    """Merge the words of a bucket of all segments."""
+    return merge_words((SegmentWords.load(segment).words(bucket) for segment in segments), min_count)
 
 
 def _save_entries(stage: CountNgrams, task: tuple[Path, Path]) -> None:

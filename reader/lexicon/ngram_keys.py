@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.errors import OptionError
-from reader.system.arrays import Int32s, Int64s, UInt64s, offsets_of
+from reader.errors import InputError
+from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
 from reader.system.hash_tables import KeyTable, find_slot
 
@@ -33,13 +33,13 @@ class KeyLayout(NamedTuple):
 def key_layout(num_prefixes: int, num_words: int) -> KeyLayout:
     """Return the layout for keys of `num_prefixes` (l-1)-grams and `num_words` words.
 
-    Raises OptionError if no bits are left for counts.
+    Raises InputError if no bits are left for counts.
     """
     word_bits = max(1, num_words.bit_length())
     count_bits = 64 - word_bits - max(1, num_prefixes.bit_length())
     if count_bits < 1:
         too_many = f"{num_prefixes:,} n-grams and {num_words:,} words are too many for 64-bit keys"
-        raise OptionError(f"--top: {too_many}; ask for fewer n-grams")
+        raise InputError(f"--top: {too_many}; ask for fewer n-grams")
     return KeyLayout(word_bits, count_bits)
 
 
@@ -121,20 +121,6 @@ def merge_entries(entries: UInt64s, count_bits: int, min_count: int) -> tuple[UI
                 kept += 1
             total = 0
     return keys[:kept].copy(), counts[:kept].copy()
-
-
-def partition_by_hash(entries: UInt64s, count_bits: int, num_partitions: int) -> tuple[UInt64s, Int64s]:
-    """Group entries into partitions by a hash of their keys: all entries of a key are in the same partition.
-
-    The order of the entries within a partition is unchanged, so sorted entries stay sorted.
-
-    Returns:
-        The entries, partition after partition, and int64 [num_partitions + 1], where each partition begins.
-    """
-    hashed = (entries >> np.uint64(count_bits)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
-    partition = (hashed * np.uint64(num_partitions) >> np.uint64(32)).astype(np.int32)
-    order = np.argsort(partition, kind="stable")
-    return entries[order], offsets_of(np.bincount(partition, minlength=num_partitions))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -67,7 +67,7 @@ def build_key_table(keys: UInt64s) -> KeyTable:
 
 
 class StringTable(NamedTuple):
-    """A hash table with a fixed capacity; `reserve_capacity` returns a table with a larger one.
+    """A hash table of distinct strings with a fixed capacity.
 
     slots: uint64 [2 * S], S a power of two. Slot s holds a key (0 if free) at 2 * s and a string ID at 2 * s + 1.
     offsets: int64 [capacity + 1]; arena: uint8 [capacity in bytes]. String i is arena[offsets[i]:offsets[i + 1]].
@@ -79,6 +79,11 @@ class StringTable(NamedTuple):
     arena: UInt8s
     used: Int64s
 
+    @property
+    def strings(self) -> PackedStrings:
+        """The strings, in the order of their IDs."""
+        return PackedStrings(self.offsets[: int(self.used[0]) + 1], self.arena)
+
 
 def empty_table(num_strings: int = 1 << 12, num_bytes: int = 1 << 15) -> StringTable:
     """Return a table with a capacity of `num_strings` strings and `num_bytes` bytes in total."""
@@ -89,25 +94,6 @@ def empty_table(num_strings: int = 1 << 12, num_bytes: int = 1 << 15) -> StringT
         np.zeros(num_bytes, np.uint8),
         np.zeros(1, np.int64),
     )
-
-
-def reserve_capacity(table: StringTable, num_strings: int, num_bytes: int) -> StringTable:
-    """Return a table with the same strings that has capacity for `num_strings` more strings of `num_bytes` in total.
-
-    If the table has to grow, its new capacity is twice what is needed.
-    """
-    used = int(table.used[0])
-    used_bytes = int(table.offsets[used])
-    if used + num_strings < len(table.offsets) and used_bytes + num_bytes <= len(table.arena):
-        return table
-    new = empty_table(2 * (used + num_strings), 2 * (used_bytes + num_bytes))
-    _look_up(table.offsets[: used + 1], table.arena, *new, True, 0, np.empty(used, np.int32))
-    return new
-
-
-def list_strings(table: StringTable, first: int = 0) -> list[str]:
-    """Return the strings with IDs from `first` on; raise UnicodeDecodeError if they are not UTF-8."""
-    return unpack_strings(PackedStrings(table.offsets[first : int(table.used[0]) + 1], table.arena))
 
 
 def unpack_strings(strings: PackedStrings) -> list[str]:
@@ -142,14 +128,15 @@ def find_or_add_strings(table: StringTable, strings: PackedStrings) -> tuple[Str
         The table, which replaces the given one, and the ID of each string, int32 [n]. An empty string has the ID -1.
     """
     ids = np.empty(len(strings.offsets) - 1, np.int32)
-    done = 0
-    while True:
-        done = _look_up(*strings, *table, True, done, ids)
-        if done == len(ids):
-            return table, ids
+    done = _look_up(*strings, *table, True, 0, ids)
+    while done < len(ids):
         # The capacity at least doubles each time, so that growing costs little compared with adding.
-        next_size = strings.offsets[done + 1] - strings.offsets[done]
-        table = reserve_capacity(table, 1 << 12, max(int(next_size), 1 << 16))
+        old, next_size = table.strings, int(strings.offsets[done + 1] - strings.offsets[done])
+        used, used_bytes = len(old.offsets) - 1, int(old.offsets[-1])
+        table = empty_table(2 * (used + (1 << 12)), 2 * (used_bytes + max(next_size, 1 << 16)))
+        _look_up(*old, *table, True, 0, np.empty(used, np.int32))
+        done = _look_up(*strings, *table, True, done, ids)
+    return table, ids
 
 
 def find_strings(table: StringTable, strings: PackedStrings) -> Int32s:

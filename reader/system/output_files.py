@@ -14,7 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError, OptionError, SystemRefusedError, print_note
+from reader.errors import InputError, print_note
 from reader.system.atomic_files import check_writable, remove_folder, write_atomically
 from reader.system.lock_files import locked_name
 
@@ -131,10 +131,10 @@ def kind_of(folder: Path) -> str | None:
 def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     """Yield a folder for the finished parts of the job that creates `output`.
 
-    The folder is removed when the job is finished, or when its text is invalid. If an earlier job was stopped, its
-    folder is reused if its plan is equal to `plan`; otherwise its content is removed, with a note. Everything in the
-    folder must be written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
-    SystemRefusedError and OSError if the folder cannot be written.
+    The folder is removed when the job is finished. If an earlier job was stopped or failed, its folder is reused if its
+    plan is equal to `plan`; otherwise its content is removed, with a note. Everything in the folder must be written
+    atomically (see atomic_files.py). Raises InUseError if another process runs the same job, SystemRefusedError and
+    OSError if the folder cannot be written.
     """
     folder = output.with_name(f".{output.name}.work")
     with locked_name(output, f"{output}: is being written"):
@@ -146,11 +146,5 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             remove_folder(folder)
             folder.mkdir()
             write_atomically(path, plan_text)
-        try:
-            yield folder
-        except (SystemRefusedError, OptionError):
-            raise
-        except InputError:
-            remove_folder(folder)
-            raise
+        yield folder
         remove_folder(folder)

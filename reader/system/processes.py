@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from reader.errors import InputError, SystemRefusedError, last_error_in
+from reader.errors import InputError, last_error_in
 from reader.system.installation import child_environment
 
 Task = TypeVar("Task")
@@ -80,7 +80,7 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
 
     At most workers + 2 tasks are running or waiting to be yielded. Worker processes are forked. Therefore `function`
     may refer to large arrays: they are shared, not copied. If `workers` is 1, this process does the work. An exception
-    that `function` raises is raised here. Raises SystemRefusedError if a worker process is killed.
+    that `function` raises is raised here. Raises InputError if a worker process is killed.
     """
     if workers == 1:
         yield from map(function, tasks)
@@ -90,7 +90,7 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
         try:
             yield from _in_order(pool, _call_function, tasks, workers + 2)
         except BrokenProcessPool as error:
-            raise SystemRefusedError(
+            raise InputError(
                 "a worker process was killed, perhaps because the machine ran out of memory: "
                 "use a smaller --memory or fewer --processes, and run the command again"
             ) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CORPUS_INFO = "corpus.json"
@@ -73,7 +73,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _raise_unreadable(error: OSError) -> None:
-    raise SystemRefusedError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _is_text_name(name: str) -> bool:
@@ -107,12 +107,8 @@ def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
     # The middle byte of a file decides to which shard the file belongs.
     middles = ends - np.diff(ends, prepend=0) / 2
     shards = np.minimum((middles * num_shards / max(1, ends[-1])).astype(int), num_shards - 1)
-    # Correct the shards so that every shard has at least one file.
-    for i in range(len(paths)):
-        min_shard, max_shard = num_shards - (len(paths) - i), i
-        previous, next_shard = (shards[i - 1], shards[i - 1] + 1) if i else (0, 0)
-        shards[i] = min(max(shards[i], min_shard, previous), max_shard, next_shard)
-    groups: list[list[Path]] = [[] for _ in range(num_shards)]
-    for path, shard in zip(paths, shards, strict=True):
-        groups[shard].append(path)
-    return groups
+    # Every shard has a file: enough of them are left for the shards that follow, and each file is at most one shard on.
+    places = np.arange(len(paths))
+    ahead = np.maximum(shards - places, num_shards - len(paths))
+    shards = places + np.minimum.accumulate(np.minimum(ahead, 0))
+    return [[paths[place] for place in np.flatnonzero(shards == shard)] for shard in range(num_shards)]

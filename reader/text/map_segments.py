@@ -9,7 +9,7 @@ from typing import Any
 
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
-from reader.text.text_files import Segment, TextFiles, run_with_error_location
+from reader.text.text_files import Segment, TextFiles
 
 # Baseline memory per job in bytes: imported modules and compiled functions, mostly shared between the processes.
 BASE_MEMORY_BYTES = 150 << 20
@@ -95,7 +95,7 @@ def map_segments(
     def process(task: tuple[Segment, Path, int]) -> int:
         segment, result_folder, position = task
         if not result_folder.is_dir():
-            run_with_error_location(lambda segment: function(segment, result_folder), segment)
+            function(segment, result_folder)
         return position
 
     with progress(description, text.size, "B") as bar:

@@ -10,21 +10,20 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.system.untrusted_text import json_value
 
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 20
 ASSUMED_COMPRESSION_RATIO = 3  # approximate size of a text divided by the size of its compressed file
 
-Result = TypeVar("Result")
 _digest = partial(blake2b, digest_size=32)
 
 
@@ -77,32 +76,37 @@ class Segment:
     text_field: str
 
     def text(self) -> bytes:
-        """Return the lines of text. Each ends with a line feed; a blank line separates documents.
+        """Return the lines of text in UTF-8. Each ends with a line feed; a blank line separates documents.
 
-        Raises InputError, with file and line, for an invalid JSON record, and for a file that looks like UTF-16.
+        Raises InputError, with file and line, for text that is not UTF-8 and for an invalid JSON record, and for a file
+        that looks like UTF-16.
         """
-        return b"".join(self._text_of(part) for part in self.parts)
+        return b"".join(map(self._text_of, self.parts))
 
     def _text_of(self, part: Part) -> bytes:
-        if part.first_line == 1 and (reason := utf16_reason(part.raw)):
+        is_first = part.first_line == 1
+        if is_first and (reason := utf16_reason(part.raw)):
             raise InputError(f"{part.path}: {reason}")
-        if is_jsonl(part.path):
-            return b"".join(
-                self._record(part.path, *line) for line in enumerate(part.raw.split(b"\n"), part.first_line)
-            )
         # A byte order mark at the beginning of a file identifies the encoding and is not part of the text.
-        raw = part.raw.removeprefix(codecs.BOM_UTF8) if part.first_line == 1 else part.raw
+        raw = part.raw.removeprefix(codecs.BOM_UTF8) if is_first else part.raw
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            line_start = raw.rfind(b"\n", 0, error.start) + 1
+            line = part.first_line + raw.count(b"\n", 0, line_start)
+            place = f"{error.reason} at byte {error.start - line_start}"
+            raise InputError(f"{part.path}:{line}: not UTF-8 ({place})") from error
+        if is_jsonl(part.path):
+            return b"".join(self._record(part.path, *line) for line in enumerate(text.split("\n"), part.first_line))
         line_feed = b"\n" if raw and not raw.endswith(b"\n") else b""
         return raw + line_feed + (b"\n" if part.is_last else b"")
 
-    def _record(self, path: Path, line_number: int, line: bytes) -> bytes:
+    def _record(self, path: Path, line_number: int, line: str) -> bytes:
         """Return the text of one record, which is one document. Blank lines inside it are removed."""
         if not line.strip():
             return b""
         try:
-            record: Any = json_value(line.decode("utf-8-sig" if line_number == 1 else "utf-8"))
-        except UnicodeDecodeError as error:
-            raise _not_utf8_error(path, line_number, error) from error
+            record: Any = json_value(line)
         except ValueError as error:
             raise InputError(f"{path}:{line_number}: not JSON: {error}") from error
         text = value_at(record, self.text_field)
@@ -111,28 +115,6 @@ class Segment:
         lines = "".join(f"{part}\n" for part in text.split("\n") if part.strip())
         # A JSON escape may denote a lone surrogate (half a character), which cannot be encoded as UTF-8.
         return f"{lines}\n".encode("utf-8", "ignore")
-
-    def decode(self) -> str:
-        """Return the lines of text as a string. Raises UnicodeDecodeError if they are not UTF-8, or as `text` does."""
-        return self.text().decode("utf-8")
-
-
-def run_with_error_location(function: Callable[[Segment], Result], segment: Segment) -> Result:
-    """Return function(segment). Replace a UnicodeDecodeError by an InputError that names the file and the line."""
-    try:
-        return function(segment)
-    except UnicodeDecodeError:
-        for part in segment.parts:
-            for line_number, line in enumerate(part.raw.split(b"\n"), part.first_line):
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise _not_utf8_error(part.path, line_number, error) from error
-        raise
-
-
-def _not_utf8_error(path: Path, line_number: int, error: UnicodeDecodeError) -> InputError:
-    return InputError(f"{path}:{line_number}: not UTF-8 ({error.reason} at byte {error.start})")
 
 
 def is_jsonl(path: Path) -> bool:
@@ -162,16 +144,13 @@ def digest_of(paths: list[Path], text_field: str, file_digests: Iterable[bytes])
 
 @contextmanager
 def convert_read_errors(path: Path) -> Iterator[None]:
-    """Convert an error that occurs while a file is read into an InputError that names the file.
-
-    It is a SystemRefusedError if the content is not at fault, so that a job on network storage keeps its work.
-    """
+    """Convert an error that occurs while a file is read into an InputError that names the file."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: damaged or cut short: {error}") from error
     except OSError as error:
-        raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 class TextFiles:
@@ -227,10 +206,10 @@ class TextFiles:
     def lines(self) -> Iterator[str]:
         """Yield each line of text without its line end; "" separates documents.
 
-        Raises InputError as `segments` does, and for text that is not UTF-8.
+        Raises InputError as `segments` and `Segment.text` do.
         """
         for segment in self.segments(1 << 22):
-            for line in run_with_error_location(Segment.decode, segment).split("\n")[:-1]:
+            for line in segment.text().decode().split("\n")[:-1]:
                 yield "" if line.isspace() else line.rstrip("\r")
 
     def _chunks(self, path: Path, before: os.stat_result, max_bytes: int) -> Iterator[tuple[bytes, bool]]:

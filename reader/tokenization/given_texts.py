@@ -46,11 +46,7 @@ def listed(values: Any, name: str) -> list[Any]:
     Raises InputError, which begins with `name` and says what to give, for anything else, such as a single text, a dict,
     bytes, a path or a DataFrame.
     """
-    if is_table(values):
-        column = next((column for column in map(str, values.columns) if "text" in column), "text")
-        advice = f"give the texts of one, such as list(df[{column!r}])"
-        raise InputError(f"{name}: a DataFrame with the columns {column_names(values)}; {advice}")
-    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable) or is_table(values):
         raise InputError(f"{name}: give a list, not {quoted(values)}")
     return list(values)
 

@@ -183,15 +183,6 @@ def unknown_share(token_counts: Int64s, vocabulary: Vocabulary) -> float:
     return float(token_counts[vocabulary.unk] / max(1, token_counts.sum() - added))
 
 
-def unknown_share_of_words(words: Sequence[str], counts: Int64s, vocabulary: Vocabulary) -> float:
-    """Return the share of [UNK] in the tokens of words; `counts`, int64 [n], says how often each word occurs."""
-    table = PieceTable(vocabulary)
-    table.extend(words)
-    token_counts = np.zeros(len(vocabulary), np.int64)
-    np.add.at(token_counts, table.pieces, np.repeat(counts, np.diff(table.offsets)))
-    return unknown_share(token_counts, vocabulary)
-
-
 def unknown_warning(share: float, vocabulary: Vocabulary, advice: str) -> str | None:
     """Return a warning if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], otherwise None.
 

@@ -20,8 +20,8 @@ from reader.system.hash_tables import (
     PackedStrings,
     empty_table,
     find_or_add_strings,
-    list_strings,
     pack_strings,
+    unpack_strings,
 )
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han, is_punctuation, segmenter, split_run
 from reader.tokenization.word_kernel import (
@@ -98,7 +98,8 @@ class WordIndex:
 
     def words(self, first: int = 0) -> list[str]:
         """Return the words with IDs from `first` on."""
-        return list_strings(self.table, first)
+        offsets, arena = self.table.strings
+        return unpack_strings(PackedStrings(offsets[first:], arena))
 
     def add(self, words: Sequence[str]) -> Int32s:
         """Return the IDs of words, int32 [len(words)]. New words are added."""

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -118,7 +118,6 @@ class Report:
         files: what was read.
         omitted: rows that the task leaves out on purpose, as the official baselines do.
         bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
-        notes: description -> number, of what was unusual in rows that nevertheless became examples.
     """
 
     task: str
@@ -128,7 +127,6 @@ class Report:
     examples: int
     omitted: tuple[BadRow, ...]
     bad: tuple[BadRow, ...]
-    notes: Mapping[str, int]
 
     def lines(self, limit: int | None = None) -> list[str]:
         """Return the account as lines of text: the counts, the reasons, and each bad row, at most `limit` of them."""
@@ -137,7 +135,6 @@ class Report:
         lines += [
             f"  left out {count}: {reason}" for reason, count in Counter(row.reason for row in self.omitted).items()
         ]
-        lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
         if self.bad:
             lines.append(f"  bad rows skipped {len(self.bad)}:")
             lines += [f"    {row}" for row in self.bad[:limit]]
@@ -157,15 +154,12 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """Read a split of a task from the folder with its official files.
 
     Args:
-        task: a task of the registry or a custom task. If its labels are those of the training file, each call reads
-            that file first: call `with_labels` once before reading several splits.
+        task: a task of the registry or a custom task, with its labels (see `with_labels`) unless the split is `train`.
         on_bad_row: "error" stops at the first bad row; "skip" leaves bad rows out and lists them in the report.
 
     Raises InputError that names file and line for a bad row, and for files that are missing, that are not in the task's
     layout, or that have no rows.
     """
-    if split != TRAIN:
-        task = with_labels(task, folder, on_bad_row)
     reading = Reading(task, labelled=task.splits[split].labelled, training=split == TRAIN)
     files, layout = find_files(task, folder, split)
     rows = layout.rows(files, KINDS[task.kind].wanted(reading.labelled))
@@ -185,12 +179,10 @@ def read_rows(
     """
     task, examples = reading.task, list[Example]()
     omitted, bad = list[BadRow](), list[BadRow]()
-    notes = Counter[str]()
     first_places: dict[str, Place] = {}
     count, read_example = 0, KINDS[task.kind].read_example
     with progress(f"reading {files[0]}", unit=" rows") as bar:
         for row in rows:
-            reading.notes.clear()
             made_row: Example | BadRow
             made_row = made(row.place, read_example, row, str(count), reading) if isinstance(row, Row) else row
             count += 1
@@ -204,13 +196,12 @@ def read_rows(
                 omitted.append(made_row)
             elif not isinstance(made_row, BadRow):
                 examples.append(made_row)
-                notes.update(reading.notes)
             elif on_bad_row == "skip":
                 bad.append(made_row)
             else:
                 advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
                 raise InputError(f"{made_row}{advice}")
-    report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(notes))
+    report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad))
     if not examples:
         first = f"; the first one is at {bad[0]}" if bad else ""
         raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")

@@ -33,9 +33,9 @@ class OwnObjects(JsonLines):
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values under the keys."""
-        for role in wanted.roles.values():
-            if record.get(role.name) is not None and role.name not in self.columns and not role.is_gold:
-                raise BadRow(f"the rows of this task have no {role.name}; remove it")
+        for name in wanted:
+            if record.get(name) is not None and name not in self.columns:
+                raise BadRow(f"the rows of this task have no {name}; remove it")
         if "text" not in self.columns:
             return super().values(record, wanted)
         if ("tokens" in record) == ("text" in record):
@@ -52,20 +52,13 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
             a line, with a tab between two values. "json": JSON lines whose keys are the names of the values (see
             layouts/rows.py). IDs are in a column or key `id`, except in "lines".
 
-    Raises InputError as `load_split` does; the message also says what is expected.
+    Raises InputError as `load_split` does.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-    values = plain_values(task)
-    layout = task_layout(task) if form == "task" else plain_layout(task, values, form)
-    try:
-        loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
-        _check_separated(loaded, task, layout, path)
-    except BadRow:
-        raise
-    except InputError as error:
-        own = "files like the task's own" if form == "task" else ", ".join(values)
-        raise InputError(f"{error}; --layout {form} expects {own}; see ernie-gram predict --help") from error
+    layout = task_layout(task) if form == "task" else plain_layout(task, plain_values(task), form)
+    loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
+    _check_separated(loaded, task, layout, path)
     return loaded
 
 
@@ -133,10 +126,9 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
     if form == "json":
         names = ("id", *values, *["text"] * kind.splits_texts)
         return OwnObjects({name: name for name in names}, clean)
-    wanted = kind.wanted(labelled=False)
     names = tuple("text" if kind.splits_texts and name == "tokens" else name for name in values)
     for name in names:
-        if wanted.role(name).is_list:
+        if kind.wanted(labelled=False)[name].is_list:
             raise InputError(f"--layout: {name} do not fit into lines; give --layout json")
     return Tsv({name: name for name in names}, header="no", names=names, clean=clean)
 

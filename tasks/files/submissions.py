@@ -33,6 +33,7 @@ from tasks.layouts.lines import JsonLines, read_json
 from tasks.layouts.rows import BadRow, Layout, Place, Role, Row, Wanted
 from tasks.layouts.tables import Conll, Tsv
 
+# Written beside the main file if questions may be unanswerable, see `no_answer_probabilities`.
 NA_PROB = "na_prob.json"
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}
@@ -58,19 +59,6 @@ class Form:
 def form_of(task: Task) -> Form:
     """Return the form of a task's submissions, or the form of its kind if its benchmark defines none."""
     return FORMS[task.submission or KINDS[task.kind].submission]
-
-
-def submission_files(predictions: Predictions, split: str) -> dict[str, bytes]:
-    """Return the content of each file of the submission of a split, by its official name, the main file first."""
-    form = form_of(predictions.task)
-    main = form.file_name(predictions.task, split)
-    files = {main: form.content(predictions).encode()}
-    return files | {name: no_answer_probabilities(predictions).encode() for name in companions_of(predictions.task)}
-
-
-def companions_of(task: Task) -> tuple[str, ...]:
-    """Return the names of further files beside the main one of a submission."""
-    return (NA_PROB,) if task.unanswerable else ()
 
 
 def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Example], omitted: int) -> Predictions:
@@ -217,7 +205,7 @@ class JsonObject:
 
 
 # Whatever an answer is in a file, it is read as it is.
-ANSWERS = Wanted(labelled=True, roles={"answer": Role("answer", is_gold=True)})
+ANSWERS = {name: Role(name, is_gold=True) for name in ("id", "answer", "tags")}
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),

@@ -95,7 +95,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         head: module and name of a subclass of KindHead (see kinds/networks.py); it is imported only when it is needed,
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
             units of a batch from the encoder's rows and the fields of the batch. Its method `losses` computes a list of
-            LossTerm from scores, fields and settings.
+            LossTerm from scores and fields.
         num_scores: how many numbers are computed for each unit; None for one of each class.
         output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's name, or
             another one that begins with `cls_`.
@@ -134,7 +134,8 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @classmethod
     def wanted(cls, labelled: bool) -> Wanted:
         """Return what a layout is to read from a file with or without gold values."""
-        return Wanted(labelled, {role.name: role for role in cls.roles})
+        texts = (Role("text"),) if cls.splits_texts else ()
+        return {role.name: role for role in (*cls.roles, *texts) if labelled or not role.is_gold}
 
     @staticmethod
     @abstractmethod

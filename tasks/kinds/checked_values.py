@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import string
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +18,11 @@ from tasks.metrics.entities import TagReader
 
 @dataclass
 class Reading:
-    """What is known of a file while its rows become examples, and what is unusual in the current row.
+    """What is known of a file while its rows become examples.
 
     Attributes:
         task: the task; labelled: whether the file has gold values; training: whether a model is trained on the file, so
             that every answer must have a position.
-        notes: description -> number, of what is unusual in the current row.
         own: whether it has a user's texts, none of which may be empty; those of a benchmark may, because it asks for a
             prediction for each row.
     """
@@ -32,7 +30,6 @@ class Reading:
     task: Task
     labelled: bool
     training: bool
-    notes: Counter[str] = field(default_factory=Counter)
     own: bool = False
 
     @cached_property

@@ -179,13 +179,8 @@ class TokenTable:
     offsets: Int64s
     rows: Int64s
 
-    def __getitem__(self, text: int) -> Int32s:
-        """Return the IDs of the tokens of the text with this number, counted from 0."""
-        row = self.rows[text]
-        return self.columns[0][self.offsets[row] : self.offsets[row + 1]]
-
-    def encoding(self, text: int) -> Encoding:
-        """Return the tokens of a text with what was kept of them."""
+    def __getitem__(self, text: int) -> Encoding:
+        """Return the tokens of the text with this number, counted from 0, with what was kept of them."""
         from reader.tokenization.tokenizer import Encoding  # it loads numba, which takes most of a second
 
         row = self.rows[text]

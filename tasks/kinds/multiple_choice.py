@@ -20,7 +20,6 @@ import numpy as np
 from reader.batches.fields import Batch, Field
 from reader.errors import quoted
 from reader.system.arrays import Float32s, Int64s, offsets_of
-from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, text_of, texts_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize
@@ -110,10 +109,6 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         options = texts_of(values.get("options"), "options", may_be_empty=not reading.own)
         if not 2 <= len(options) <= MAX_OPTIONS:
             raise BadRow(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
-        if len({*options}) < len(options):
-            reading.notes["questions with equal options"] += 1
-        if not all(map(has_words, options)):
-            reading.notes["questions with an empty option"] += 1
         question = text_of(values.get("question", ""), "question", may_be_empty=True)
         answer = values.get("answer")
         if isinstance(reading.task.layout, JsonLines) and type(answer) is int:
@@ -140,7 +135,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
         num_long = 0
         for number in range(0, len(texts), NUM_PARTS):
-            before, filling, after, question, option = (table[number + part] for part in range(NUM_PARTS))
+            before, filling, after, question, option = (table[number + part].ids for part in range(NUM_PARTS))
             first, second = len(before) + len(filling) + len(after), len(question) + len(option)
             room = self.settings.input.max_seq_len - 2 - bool(second)
             kept_first, kept_second = truncated_pair(first, second, room)

@@ -21,10 +21,7 @@ from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
 from tasks.kinds.base import LABELS, Kind
 from tasks.kinds.multiple_choice import OPTION_COUNTS, OPTION_ROWS
-from tasks.kinds.sentences import GOLD_SCORES, LABEL_SETS
-from tasks.kinds.settings import HeadSettings
 from tasks.kinds.span import END_SLOTS, START_SLOTS
-from tasks.kinds.tagging import TAGS
 
 # Added to the logits of options and slots that do not exist.
 MASKED_LOGIT = -1e4
@@ -33,25 +30,31 @@ MASKED_LOGIT = -1e4
 class KindHead(nn.Layer):
     """The layers above the encoder. A subclass may say which slots it reads, so that others are not computed."""
 
+    def __init__(self, kind: Kind[Any, Any]) -> None:
+        super().__init__()
+        self.settings, self.gold = kind.settings.head, kind.training_fields[-1].name
+
     def slots(self, feeds: Feeds) -> paddle.Tensor | None:
         """Return the slots whose rows `forward` takes, int64 [M] as b * L + l, none of them padding; None for all."""
         return None
+
+    def losses(self, scores: paddle.Tensor, feeds: Feeds) -> list[LossTerm]:
+        """Return the cross entropy of the gold classes, as a mean over samples or words: scores are logits."""
+        return [mean_term("cross_entropy", F.cross_entropy(scores, feeds[self.gold], reduction="none"))]
 
 
 class SentenceHead(KindHead):
     """Scores of whole inputs: a sentence vector -> dropout -> linear layer. It has no transform (see SlotHead)."""
 
     def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
-        super().__init__()
-        settings = kind.settings.head
+        super().__init__(kind)
         self.hidden_size = config.hidden_size
-        self.vector, self.dropout = settings.sentence_output, settings.dropout
         self.pooler = Pooler(config) if kind.has_pooler else None
         self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
 
     def slots(self, feeds: Feeds) -> paddle.Tensor | None:
         """Return the first slot of each input, unless the vector is the mean of all."""
-        if self.vector == "mean":
+        if self.settings.sentence_output == "mean":
             return None
         shape = paddle.shape(feeds[INPUT_IDS.name])
         return paddle.arange(0, shape[0] * shape[1], shape[1])
@@ -64,14 +67,14 @@ class SentenceHead(KindHead):
             feeds: the fields of the batch.
         """
         vector_BH = hidden
-        if self.vector == "mean":
+        if self.settings.sentence_output == "mean":
             lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
             hidden_BLH = hidden.reshape([-1, length, self.hidden_size])
             filled_BL = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype(hidden_BLH.dtype)
             vector_BH = (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
         if self.pooler is not None:
             vector_BH = self.pooler(vector_BH)
-        return self.output(dropout(vector_BH, self.dropout, self.training))
+        return self.output(dropout(vector_BH, self.settings.dropout, self.training))
 
 
 class SlotHead(KindHead):
@@ -82,12 +85,11 @@ class SlotHead(KindHead):
     """
 
     def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
-        super().__init__()
-        settings = kind.settings.head
-        self.act, self.dropout = config.hidden_act, settings.dropout
+        super().__init__(kind)
+        self.act = config.hidden_act
         self.transform = self.norm = None
         size = config.hidden_size
-        if has_lm_transform and settings.lm_transform:
+        if has_lm_transform and self.settings.lm_transform:
             declared = parameters.transform("mask_lm", config)
             self.transform = Linear(declared.linear)
             self.norm = optional(lambda norm: LayerNorm(norm, config.layer_norm_eps), declared.norm)
@@ -104,7 +106,7 @@ class SlotHead(KindHead):
             hidden_MH = activation(self.act, self.transform(hidden_MH))
         if self.norm is not None:
             hidden_MH = self.norm(hidden_MH)
-        return self.output(dropout(hidden_MH, self.dropout, self.training))
+        return self.output(dropout(hidden_MH, self.settings.dropout, self.training))
 
 
 def output_layer(name: str, size: int, width: int, config: ModelConfig) -> Linear:
@@ -123,42 +125,30 @@ def mean_term(name: str, losses: paddle.Tensor) -> LossTerm:
     return LossTerm(name, 1.0, losses.sum(), paddle.shape(losses)[0].astype("float32"))
 
 
-class ClassificationHead(SentenceHead):
-    """Logits of the labels."""
-
-    @staticmethod
-    def losses(scores_SW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
-        """Return the cross entropy of the labels."""
-        return [mean_term("cross_entropy", F.cross_entropy(scores_SW, feeds[LABELS.name], reduction="none"))]
-
-
 class MultiLabelHead(SentenceHead):
     """Logits of the labels, each by itself."""
 
-    @staticmethod
-    def losses(scores_SW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+    def losses(self, scores_SW: paddle.Tensor, feeds: Feeds) -> list[LossTerm]:
         """Return the sigmoid cross entropy of the labels, as a mean over labels and samples."""
-        losses_SW = F.binary_cross_entropy_with_logits(scores_SW, feeds[LABEL_SETS.name], reduction="none")
+        losses_SW = F.binary_cross_entropy_with_logits(scores_SW, feeds[self.gold], reduction="none")
         return [mean_term("sigmoid_cross_entropy", losses_SW.mean(1))]
 
 
 class RegressionHead(SentenceHead):
     """A score, in its own unit."""
 
-    @staticmethod
-    def losses(scores_S1: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+    def losses(self, scores_S1: paddle.Tensor, feeds: Feeds) -> list[LossTerm]:
         """Return the squared error of the scores, in the square of their unit."""
-        return [mean_term("squared_error", (scores_S1.flatten() - feeds[GOLD_SCORES.name]) ** 2)]
+        return [mean_term("squared_error", (scores_S1.flatten() - feeds[self.gold]) ** 2)]
 
 
 class MultipleChoiceHead(SentenceHead):
     """The logit of each option; the options of all samples are the inputs."""
 
-    @staticmethod
-    def losses(scores_B1: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+    def losses(self, scores_B1: paddle.Tensor, feeds: Feeds) -> list[LossTerm]:
         """Return the cross entropy of a softmax over the options of a question, as a mean over questions.
 
-        A second term, with settings.option_loss_weight, is the binary cross entropy of every option by itself, as a
+        A second term, with HeadSettings.option_loss_weight, is the binary cross entropy of every option by itself, as a
         mean over options: upstream pools the options of all questions in its loss for RACE.
         """
         rows_SO, counts_S, labels_S = (feeds[field.name] for field in (OPTION_ROWS, OPTION_COUNTS, LABELS))
@@ -167,18 +157,17 @@ class MultipleChoiceHead(SentenceHead):
         exists_SO = (paddle.arange(options).unsqueeze(0) < counts_S.unsqueeze(1)).astype("float32")
         masked_SO = logits_SO + (1 - exists_SO) * MASKED_LOGIT
         terms = [mean_term("cross_entropy", F.cross_entropy(masked_SO, labels_S, reduction="none"))]
-        if settings.option_loss_weight:
+        if self.settings.option_loss_weight:
             is_right_SO = (paddle.arange(options).unsqueeze(0) == labels_S.unsqueeze(1)).astype("float32")
             losses_SO = F.binary_cross_entropy_with_logits(logits_SO, is_right_SO, reduction="none") * exists_SO
-            terms.append(LossTerm("option", settings.option_loss_weight, losses_SO.sum(), exists_SO.sum()))
+            terms.append(LossTerm("option", self.settings.option_loss_weight, losses_SO.sum(), exists_SO.sum()))
         return terms
 
 
 class SpanHead(SlotHead):
     """The logits of a slot as the first and the last one of the answer."""
 
-    @staticmethod
-    def losses(scores_NW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+    def losses(self, scores_NW: paddle.Tensor, feeds: Feeds) -> list[LossTerm]:
         """Return the mean cross entropy of the first and the last slot of the answer, over the slots of a window."""
         length = paddle.shape(feeds[INPUT_IDS.name])[1]
         is_padding_BL = paddle.arange(length).unsqueeze(0) >= feeds[LENGTHS.name].unsqueeze(1)
@@ -188,12 +177,3 @@ class SpanHead(SlotHead):
             for i, field in enumerate((START_SLOTS, END_SLOTS))
         ]
         return [mean_term("cross_entropy", (losses[0] + losses[1]) / 2)]
-
-
-class TaggingHead(SlotHead):
-    """Logits of the tags."""
-
-    @staticmethod
-    def losses(scores_MW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
-        """Return the cross entropy of the tags, as a mean over words."""
-        return [mean_term("cross_entropy", F.cross_entropy(scores_MW, feeds[TAGS.name], reduction="none"))]

@@ -15,7 +15,6 @@ import numpy as np
 
 from reader.batches.fields import Field
 from reader.system.arrays import Float32s, Int32s
-from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, flag_of, id_of, label_of, list_of, score_of, text_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize
@@ -64,8 +63,6 @@ def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> Se
     may_be_empty = not reading.own and (reading.task.empty_texts or not reading.labelled)
     text_a = text_of(row.values.get("text_a"), "text_a", may_be_empty)
     text_b = text_of(row.values["text_b"], "text_b", may_be_empty) if "text_b" in row.values else None
-    if not has_words(text_a) or (text_b is not None and not has_words(text_b)):
-        reading.notes["rows with an empty text"] += 1
     return SentenceExample(row_id, text_a, text_b, gold, row.place)
 
 
@@ -92,7 +89,7 @@ class SentenceKind(Kind[SentenceExample, Features]):
         table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
         samples_of, num_long = list[int](), 0
         for index, example in enumerate(examples):
-            a, b, is_pair = table[index], table[count + index], example.text_b is not None
+            a, b, is_pair = table[index].ids, table[count + index].ids, example.text_b is not None
             room = settings.max_seq_len - 2 - is_pair
             kept_a, kept_b = truncated_pair(len(a), len(b), room)
             is_long = len(a) + len(b) > room
@@ -141,7 +138,7 @@ class Classification(SentenceKind):
     layouts = (*ANY_KIND, "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
-    head = "tasks.kinds.networks.ClassificationHead"
+    head = "tasks.kinds.networks.SentenceHead"
     training_fields = (*ENCODER_FIELDS, LABELS)
 
     @staticmethod
@@ -208,7 +205,7 @@ class MultiLabel(SentenceKind):
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
         """Return the example of a row; raises BadRow."""
-        labels = _labels(_named(row.values.get("labels"), reading.task), reading) if reading.labelled else None
+        labels = _labels(_named(row.values.get("labels"), reading.task), reading.task) if reading.labelled else None
         return read_sentences(row, default_id, reading, labels)
 
     @staticmethod
@@ -232,7 +229,7 @@ class MultiLabel(SentenceKind):
 
     def answer_of(self, value: Any, example: SentenceExample) -> tuple[str, ...]:
         """Return the labels of a list."""
-        return _labels(value, Reading(self.task, labelled=True, training=False))
+        return _labels(value, self.task)
 
     def evaluate(self, predictions: Predictions) -> Scores:
         """Return the scores over all labels of the task, which need not occur in the examples."""
@@ -244,13 +241,10 @@ class MultiLabel(SentenceKind):
         return {"labels": list(answer), **detail}
 
 
-def _labels(value: Any, reading: Reading) -> tuple[str, ...]:
+def _labels(value: Any, task: Task) -> tuple[str, ...]:
     """Return the distinct labels of a list, sorted. An empty field of a table is a list of one empty text: no label."""
     given = [each for each in list_of(value, "labels") if each is None or str(each).strip()]
-    labels = {label_of(each, reading.task) for each in given}
-    if len(labels) < len(given):
-        reading.notes["rows with a label that is given twice"] += 1
-    return tuple(sorted(labels))
+    return tuple(sorted({label_of(each, task) for each in given}))
 
 
 def _named(value: Any, task: Task) -> Any:

@@ -52,7 +52,7 @@ class SpanFeatures(Features):
 
     def context(self, example: int) -> Encoding:
         """Return the tokens of the context of an example, with their characters."""
-        return self.table.encoding(len(self.table.rows) // 2 + example)
+        return self.table[len(self.table.rows) // 2 + example]
 
 
 class Span(Kind[SpanExample, SpanFeatures]):
@@ -98,16 +98,16 @@ class Span(Kind[SpanExample, SpanFeatures]):
         builder, samples = InputsBuilder(tokenizer.vocabulary), list[tuple[int, Window]]()
         slots, counts = list[tuple[int, int]](), Counter[str]()
         for index, example in enumerate(examples):
-            question, context = table[index][: settings.max_query_len], table[count + index]
+            question, context = table[index].ids[: settings.max_query_len], table[count + index]
             room = settings.max_seq_len - 3 - len(question)
-            answer = answer_tokens(example, table.encoding(count + index)) if training else (0, 0)
+            answer = answer_tokens(example, context) if training else (0, 0)
             is_found = False
             for window in windows_of(len(context), room, settings.doc_stride):
                 gold = self._gold_slots(example, answer, window, len(question) + 2)
                 if training and gold is None:
                     counts["windows left out of training"] += 1
                     continue
-                builder.add([question], [context[window.start : window.start + window.length]])
+                builder.add([question], [context.ids[window.start : window.start + window.length]])
                 samples.append((index, window))
                 slots.append(gold or NO_ANSWER)
                 is_found |= slots[-1] != NO_ANSWER

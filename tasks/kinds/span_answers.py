@@ -15,7 +15,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from reader.errors import quoted
 from reader.system.arrays import Float32s
-from reader.tokenization.basic_tokenizer import has_words
 from tasks.kinds.checked_values import Reading, flag_of, id_of, text_of
 from tasks.kinds.features import Window
 from tasks.layouts.rows import BadRow, CharSpan, Place, Row, locate
@@ -59,16 +58,14 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
     """Return an example of a span task; raises BadRow.
 
     An answer that is not in the context can be scored, because official scorers compare texts, but not trained on. In a
-    training file a question therefore needs at least one answer in the context; in other files such answers are noted.
-    So are empty answers, of which DuReader-robust's dev file has one. If questions may have no answer, an empty answer
-    means that there is none: a table has no other way to say so.
+    training file a question therefore needs at least one answer in the context. DuReader-robust's dev file has an empty
+    answer. If questions may have no answer, an empty answer means that there is none: a table has no other way to say
+    so.
     """
     values = row.values
     context = text_of(values.get("context"), "context")
     question = text_of(values.get("question"), "question", may_be_empty=not reading.own)
     row_id = id_of(values, default_id)
-    if not has_words(question):
-        reading.notes["empty questions"] += 1
     if not reading.labelled:
         return SpanExample(row_id, context, question, None, None, row.place)
     impossible = flag_of(values.get("is_impossible", False), "is_impossible")
@@ -78,7 +75,7 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
         given = []
     if not given and not reading.task.unanswerable:
         raise BadRow("no answer, and the task has no questions without answer")
-    answers = tuple(_answer(answer, context, reading) for answer in given)
+    answers = tuple(_answer(answer, context) for answer in given)
     if reading.training and answers and not any(answer.span for answer in answers):
         raise BadRow(f"the answer {quoted(answers[0].text)} is not in the context")
     return SpanExample(row_id, context, question, answers, not given, row.place)
@@ -94,21 +91,14 @@ def _answer_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _answer(value: Any, context: str, reading: Reading) -> Answer:
+def _answer(value: Any, context: str) -> Answer:
     """Return an answer that is a text or a dict with `text` and `answer_start`."""
     given = value if isinstance(value, dict) else {"text": value}
     text, start = text_of(given.get("text"), "the answer", may_be_empty=True), given.get("answer_start")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
         raise BadRow(f"answer_start is {quoted(start)}, not a whole number")
     found = locate(text, context, -1 if start is None else start) if text.strip() else None
-    if found is None:
-        reading.notes["answers that are not in the context" if text.strip() else "empty answers"] += 1
-        return Answer(text, None)
-    if start is not None and found != start:
-        reading.notes["answers at another position than answer_start"] += 1
-    if reading.training and (start is None or start < 0) and context.find(text, found + 1) >= 0:
-        reading.notes["answers without answer_start that occur more than once: the first place counts"] += 1
-    return Answer(text, CharSpan(found, found + len(text)))
+    return Answer(text, None if found is None else CharSpan(found, found + len(text)))
 
 
 class Candidate(NamedTuple):

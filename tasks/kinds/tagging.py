@@ -9,7 +9,6 @@ Shape letters: S samples, which are windows; W words of all examples, M of a bat
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -91,10 +90,8 @@ def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
         return TaggingExample(row_id, tokens, separator, None, None, row.place, given)
     given_tags = None
     if "entities" in row.values:
-        entities = _entities(row.values["entities"], "".join(tokens), reading.notes)
+        entities = _entities(row.values["entities"], "".join(tokens))
         tags = tags_of(entities, len(tokens))
-        if entities_of(tags) != entities:
-            reading.notes["texts with overlapping entities"] += 1
     else:
         given_tags = _tags(row.values.get("tags"), len(tokens), reading)
         tags, entities = to_iob2(given_tags), entities_of(given_tags)
@@ -131,15 +128,13 @@ def _tags(value: Any, num_tokens: int, reading: Reading) -> tuple[str, ...]:
         raise BadRow(str(error)) from error
 
 
-def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
+def _entities(value: Any, text: str) -> tuple[Entity, ...]:
     """Return entities by start. Where the text is not the surface of the entity, the nearest occurrence is taken."""
     entities = []
-    for entity_type, start, end, surface in value:
+    for entity_type, start, _, surface in value:
         found = locate(text_of(surface, "the text of an entity"), text, start)
         if found is None:
             raise BadRow(f"the entity {quoted(surface)} is not in the text")
-        if (found, found + len(surface)) != (start, end):
-            notes["entities at another position than given"] += 1
         entities.append(Entity(entity_type, found, found + len(surface)))
     return tuple(sorted(entities, key=lambda entity: (entity.start, entity.end, entity.type)))
 
@@ -159,7 +154,7 @@ class Tagging(Kind[TaggingExample, Features]):
     metrics = ("conlleval", "cluener")
     submission = "tag_columns"
     splits_texts = True
-    head = "tasks.kinds.networks.TaggingHead"
+    head = "tasks.kinds.networks.SlotHead"
     output = "cls_seq_label_out"
     paddlenlp_class = "ErnieGramForTokenClassification"
     input_fields = (*ENCODER_FIELDS, SLOTS)
@@ -183,7 +178,7 @@ class Tagging(Kind[TaggingExample, Features]):
         builder, room = InputsBuilder(tokenizer.vocabulary), self.settings.input.max_seq_len - 2
         example_of, slots, num_long = list[int](), list[Int64s](), 0
         for index in range(len(examples)):
-            tokens = table.encoding(index)
+            tokens = table[index]
             num_long += len(tokens) > room
             # Every word has a token.
             first_tokens = np.flatnonzero(np.diff(tokens.word_ids, prepend=-1))

@@ -20,10 +20,10 @@ from tasks.layouts.rows import (
     Cleaner,
     OmittedRow,
     Place,
-    Row,
     Wanted,
     cleaned,
     locate,
+    nested,
     rows_of,
 )
 
@@ -39,49 +39,33 @@ class Squad:
     """
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the questions of each file; raises InputError for a file without `data`.
-
-        An entry without paragraphs, and a paragraph without questions, is one bad row.
-        """
+        """Yield the questions of each file; raises InputError for a file of another form."""
         for path in files:
-            top = read_json(path)
-            keys: Sequence[str] = ("data", "paragraphs", "qas")
-            if top and isinstance(top, list):
-                top, keys = {"": top}, ("", "qas")
-            if not isinstance(top, dict) or not isinstance(top.get(keys[0]), list):
-                raise InputError(f"{path}: no list 'data'; this is not a file in SQuAD's format")
-            for found in _questions(path, top, keys, "", {}):
-                yield found if isinstance(found, BadRow) else _row(path, *found, wanted.labelled)
+            questions = nested(path, _questions(path))
+            yield from rows_of(questions, lambda each: _question_values(*each, "answers" in wanted))
 
 
-def _questions(
-    path: Path, value: Any, keys: Sequence[str], name: str, paragraph: Any
-) -> Iterator[tuple[str, Any, Any] | BadRow]:
-    """Yield the JSON path of each question, its paragraph and itself; or one bad row for an object without a list."""
-    if not keys:
-        yield name, paragraph, value
-        return
-    found = value.get(keys[0]) if isinstance(value, dict) else None
-    if not isinstance(found, list):
-        yield BadRow(f"no list {keys[0]!r}", Place(path, part=name))
-        return
-    for index, item in enumerate(found):
-        yield from _questions(path, item, keys[1:], f"{name}{'.' * bool(name)}{keys[0]}[{index}]", value)
+def _questions(path: Path) -> Iterator[tuple[Place, tuple[dict[str, Any], dict[str, Any]]]]:
+    """Yield the JSON path and the ID of each question, its paragraph and itself, with the keys of SQuAD."""
+    top = read_json(path)
+    is_list = isinstance(top, list)
+    for number, entry in enumerate([{"paragraphs": top}] if is_list else top["data"]):
+        for index, given in enumerate(entry["paragraphs"]):
+            for position, question in enumerate(given["qas"]):
+                paragraph, values = ({CMRC_KEYS.get(key, key): each[key] for key in each} for each in (given, question))
+                part = f"{'' if is_list else f'data[{number}].paragraphs'}[{index}].qas[{position}]"
+                yield Place(path, part=part + (f" (id {values['id']})" if "id" in values else "")), (paragraph, values)
 
 
-def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labelled: bool) -> AnyRow:
-    if not isinstance(question, dict):
-        return BadRow("expected an object with `question` and `id`", Place(path, part=name))
-    paragraph, question = ({CMRC_KEYS.get(key, key): value[key] for key in value} for value in (paragraph, question))
-    place = Place(path, part=f"{name} (id {question['id']})" if "id" in question else name)
-    gold = ("answers", "is_impossible") if labelled else ()
-    values = {key: question[key] for key in ("id", "question", *gold) if key in question}
-    needed = ("id", "question", "answers") if labelled else ("question",)
-    missing = next((key for key in needed if key not in values), None)
+def _question_values(paragraph: dict[str, Any], question: dict[str, Any], labelled: bool) -> Mapping[str, Any]:
+    values = {"context": paragraph["context"], "question": question["question"]}
+    # A user's own questions need no IDs.
+    values |= {"id": question["id"]} if labelled or "id" in question else {}
+    if not labelled:
+        return values
     # Files of version 2.0 may leave out the answers of a question without answer.
-    if missing is not None and not (missing == "answers" and values.get("is_impossible") is True):
-        return BadRow(f"no {missing!r}", place)
-    return Row(place, {"context": paragraph.get("context"), **({"answers": []} if labelled else {}), **values})
+    impossible = question.get("is_impossible", False)
+    return {**values, "is_impossible": impossible, "answers": [] if impossible is True else question["answers"]}
 
 
 @dataclass(frozen=True)
@@ -95,12 +79,12 @@ class DuReaderDocuments(ObjectLines):
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
         values = {"id": str(record["question_id"]), "question": record["question"]}
-        if wanted.labelled and not (record.get("answer_spans") and record.get("answer_docs")):
+        if "answers" in wanted and not (record.get("answer_spans") and record.get("answer_docs")):
             raise OmittedRow("no annotated span")
-        document = record["documents"][record["answer_docs"][0] if wanted.labelled else 0]
+        document = record["documents"][record["answer_docs"][0] if "answers" in wanted else 0]
         tokens = document["segmented_paragraphs"][document["most_related_para"]]
         values |= {"context": "".join(tokens)}
-        if not wanted.labelled:
+        if "answers" not in wanted:
             return values
         first, last = record["answer_spans"][0]
         if not 0 <= first <= last < len(tokens):
@@ -124,7 +108,7 @@ class Cluener(ObjectLines):
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the text and its entities."""
         values = {key: record[key] for key in ("text", "id") if key == "text" or key in record}
-        return {**values, "entities": entities_in(record.get("label"))} if wanted.labelled else values
+        return {**values, "entities": entities_in(record.get("label"))} if "tags" in wanted else values
 
 
 def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
@@ -161,7 +145,7 @@ class CluewscMarked(ObjectLines):
             insertions += [(start, order, before), (start + len(surface), -order, after)]
         for position, _, mark in sorted(insertions, reverse=True):
             text = text[:position] + mark + text[position:]
-        return {"text_a": text, **{key: record[key] for key in ("id", "label")[: 1 + wanted.labelled] if key in record}}
+        return {"text_a": text, **{key: record[key] for key in ("id", "label") if key in wanted and key in record}}
 
 
 @dataclass(frozen=True)
@@ -175,26 +159,17 @@ class C3:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of each file; raises InputError for a file that is not a list of documents."""
         for path in files:
-            documents = read_json(path)
-            if not isinstance(documents, list):
-                raise InputError(f"{path}: expected a list of [lines, questions, id]; this is not a file of C3")
-            for number, document in enumerate(documents, start=1):
-                questions = _questions_of(path, number, document)
-                yield from rows_of(questions, lambda each: _question(*each, wanted.labelled))
+            questions = nested(path, _questions_of_documents(path))
+            yield from rows_of(questions, lambda each: _question(*each, "answer" in wanted))
 
 
-def _questions_of(path: Path, number: int, document: Any) -> Iterator[tuple[Place, tuple[Any, str, str] | BadRow]]:
-    """Yield the place of each question, the question, its ID and the document; or one bad row for another form."""
-    is_whole = isinstance(document, list) and [isinstance(part, list) for part in document] == [True, True, False]
-    if not (is_whole and all(isinstance(line, str) for line in document[0])):
-        place = Place(path, part=f"document {number}")
-        yield place, BadRow("expected [lines, questions, id]", place)
-        return
-    lines, questions, document_id = document
-    for index, question in enumerate(questions):
-        place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
-        # The IDs of documents repeat between the dialogues (d) and the other texts (m).
-        yield place, (question, f"{path.stem}/{document_id}-{index}", "\n".join(lines))
+def _questions_of_documents(path: Path) -> Iterator[tuple[Place, tuple[Any, str, str]]]:
+    """Yield the place of each question, the question, its ID and the document."""
+    for number, (lines, questions, document_id) in enumerate(read_json(path), start=1):
+        for index, question in enumerate(questions):
+            place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
+            # The IDs of documents repeat between the dialogues (d) and the other texts (m).
+            yield place, (question, f"{path.stem}/{document_id}-{index}", "\n".join(lines))
 
 
 def _question(question: Mapping[str, Any], default_id: str, context: str, labelled: bool) -> Mapping[str, Any]:
@@ -220,7 +195,7 @@ class Chid:
 
         Raises InputError if a file of answers is missing, or is not a JSON object.
         """
-        labelled = wanted.labelled
+        labelled = "answer" in wanted
         if labelled and len(files) % 2:
             raise InputError(f"{files[-1]}: has no file of answers; give pairs of a file of passages and its answers")
         for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, p) for p in files):
@@ -228,37 +203,45 @@ class Chid:
             if labelled and not isinstance(answers, dict):
                 raise InputError(f"{answers_path}: expected an object of tags and indices, ChID's answers")
             seen: set[str] = set()
-            for place, record in json_objects(path):
-                for row in [record] if isinstance(record, BadRow) else _line_rows(place, record, answers):
-                    seen |= {row.values["id"]} if isinstance(row, Row) else set(TAG.findall(str(row.place)))
-                    yield row
+            for row in rows_of(nested(path, _blanks(path)), partial(_blank_values, answers)):
+                seen.add(row.place.part if row.place else "")
+                yield row
             for tag in sorted((answers or {}).keys() - seen):
                 yield BadRow(f"an answer for a blank that is not in {path.name}", Place(answers_path, part=tag))
 
 
-def _line_rows(place: Place, record: Mapping[str, Any], answers: Mapping[str, Any] | None) -> Iterator[AnyRow]:
-    passages = record.get("content")
-    if not isinstance(passages, list) or not all(isinstance(passage, str) for passage in passages):
-        yield BadRow("no list 'content' of passages", place)
-        return
-    for passage in passages:
-        blanks = list(TAG.finditer(passage))
-        if not blanks:
-            yield BadRow(f"a passage without a blank #idiom...#: {passage[:20]!r}", place)
-        for blank in blanks:
-            at, before = place._replace(part=blank[0]), TAG.sub(OTHER_BLANK, passage[: blank.start()])
-            if answers is not None and blank[0] not in answers:
-                yield BadRow("no answer for this blank in the file of answers", at)
-                continue
-            values = {
-                "id": blank[0],
-                "context": before + BLANK + TAG.sub(OTHER_BLANK, passage[blank.end() :]),
-                "question": "",
-                "options": record.get("candidates"),
-                "group": f"{place.file}:{place.line}",
-                "blank": CharSpan(len(before), len(before) + len(BLANK)),
-            }
-            yield Row(at, values if answers is None else {**values, "answer": answers[blank[0]]})
+def _blanks(path: Path) -> Iterator[tuple[Place, tuple[Mapping[str, Any], str, re.Match[str]] | BadRow]]:
+    """Yield the place of each blank, the group and the candidates of its line, and its match in a passage."""
+    for place, record in json_objects(path):
+        if isinstance(record, BadRow):
+            yield place, record
+            continue
+        for passage in record["content"]:
+            blanks = list(TAG.finditer(passage))
+            if not blanks:
+                yield place, BadRow(f"a passage without a blank #idiom...#: {passage[:20]!r}", place)
+            for blank in blanks:
+                yield place._replace(part=blank[0]), (record, str(place), blank)
+
+
+def _blank_values(
+    answers: Mapping[str, Any] | None, found: tuple[Mapping[str, Any], str, re.Match[str]]
+) -> dict[str, Any]:
+    record, group, blank = found
+    if answers is not None and blank[0] not in answers:
+        raise BadRow("no answer for this blank in the file of answers")
+    before, after = (
+        TAG.sub(OTHER_BLANK, text) for text in (blank.string[: blank.start()], blank.string[blank.end() :])
+    )
+    values = {
+        "id": blank[0],
+        "context": before + BLANK + after,
+        "question": "",
+        "options": record["candidates"],
+        "group": group,
+        "blank": CharSpan(len(before), len(before) + len(BLANK)),
+    }
+    return values if answers is None else {**values, "answer": answers[blank[0]]}
 
 
 @dataclass(frozen=True)
@@ -282,7 +265,7 @@ class TextFolders:
         for number, folder in enumerate(files):
             # Names of files may repeat in other folders.
             prefix = f"{number}/" if len(files) > 1 else ""
-            for name in self.classes if wanted.labelled else [""]:
+            for name in self.classes if "label" in wanted else [""]:
                 items = ((Place(path), path) for path in text_files_in(folder / name))
                 yield from rows_of(items, partial(self._values, label=name, prefix=prefix))
 
@@ -305,32 +288,22 @@ class Race:
         for number, folder in enumerate(files):
             ending = f"-{number}" if names.count(folder.name) > 1 else ""
             for path in text_files_in(folder):
-                yield from _article_rows(path, wanted.labelled, ending)
+                yield from rows_of(nested(path, _article_questions(path, "answer" in wanted, ending)), _with_index)
 
 
-def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
-    keys = ("questions", "options", *(["answers"] if labelled else []))
-    try:
-        record = read_json(path)
-        # Raises TypeError for values other than lists: texts, too, could be read one by one.
-        questions = list(zip(*(list.__iter__(record[key]) for key in keys), strict=True))
-    except BadRow as error:
-        yield error
-        return
-    except (KeyError, *FORM_ERRORS):
-        yield BadRow(f"expected an object with the lists {', '.join(keys)}, equally long", Place(path))
-        return
-    for number, values in enumerate(questions):
-        place = Place(path, part=f"question {number + 1}")
-        row: dict[str, Any] = dict(zip(("question", "options", "answer"), values, strict=False))
-        letter = row.get("answer", "A")
-        if letter not in [*string.ascii_uppercase]:
-            yield BadRow(f"the answer {str(letter)[:60]!r} is not a letter A, B, C ...", place)
-            continue
-        if labelled:
-            row["answer"] = string.ascii_uppercase.index(letter)
+def _article_questions(path: Path, labelled: bool, ending: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the place and the values of each question of a file."""
+    record = read_json(path)
+    lists = [record[key] for key in ("questions", "options", *(["answers"] if labelled else []))]
+    for number, values in enumerate(zip(*lists, strict=True)):
+        row = dict(zip(("question", "options", "answer"), values, strict=False))
         identity = f"{path.parent.name}/{path.stem}-{number}{ending}"
-        yield Row(place, {**row, "id": identity, "context": record.get("article")})
+        yield Place(path, part=f"question {number + 1}"), {**row, "id": identity, "context": record["article"]}
+
+
+def _with_index(row: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the values with the index of the answer in place of its letter."""
+    return {**row, "answer": [*string.ascii_uppercase].index(row["answer"])} if "answer" in row else row
 
 
 def text_files_in(folder: Path) -> list[Path]:

@@ -130,8 +130,7 @@ class JsonLines(ObjectLines):
         """Return the values under the keys."""
         values: dict[str, Any] = {}
         for name, column in self.columns.items():
-            role = wanted.role(name)
-            if role.is_gold and not wanted.labelled:
+            if (role := wanted.get(name)) is None:
                 continue
             keys = [str(key) for key in single_columns(column)]
             found = [value_at(record, key, MISSING) for key in keys]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -50,21 +50,8 @@ class Role(NamedTuple):
 ID = Role("id", needed=False, may_lack=True)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be read from a file.
-
-    Attributes:
-        labelled: whether the file has gold values; otherwise none are read.
-        roles: the roles of the values, by name.
-    """
-
-    labelled: bool
-    roles: Mapping[str, Role] = field(default_factory=dict)
-
-    def role(self, name: str) -> Role:
-        """Return the role of a value; a value without one is a needed text."""
-        return self.roles.get(name) or Role(name)
+# The roles by name of the values that are to be read from a file; those of gold values only if the file has them.
+Wanted: TypeAlias = Mapping[str, Role]
 
 
 @dataclass(frozen=True)
@@ -100,7 +87,7 @@ MadeT = TypeVar("MadeT")
 
 
 # What code raises that takes values out of JSON of another form.
-FORM_ERRORS = (AttributeError, IndexError, OverflowError, TypeError, ValueError)
+FORM_ERRORS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 
 
 def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow:
@@ -122,11 +109,21 @@ def rows_of(
     for place, item in items:
         try:
             found = item if isinstance(item, BadRow) else made(place, values, item)
-        except KeyError as error:
-            found = BadRow(f"no {error}", place)
         except FORM_ERRORS as error:
-            found = BadRow(f"not in the form of this layout: {error}", place)
+            found = BadRow(_other_form(error), place)
         yield found if isinstance(found, BadRow) else Row(place, found)
+
+
+def nested(path: Path, items: Iterable[ItemT]) -> Iterator[ItemT]:
+    """Yield items that are taken out of the JSON of a whole file; raises InputError if its form is another one."""
+    try:
+        yield from items
+    except FORM_ERRORS as error:
+        raise InputError(f"{path}: {_other_form(error)}") from error
+
+
+def _other_form(error: Exception) -> str:
+    return f"no {error}" if isinstance(error, KeyError) else f"not in the form of this layout: {error}"
 
 
 class Layout(Protocol):
@@ -137,7 +134,7 @@ class Layout(Protocol):
 
         Args:
             files: files or folders, as the layout requires.
-            wanted: what is to be read from them.
+            wanted: the values that are to be read from them.
 
         Raises InputError if a file as a whole is not as the layout requires.
         """

@@ -103,7 +103,7 @@ class Delimited(ABC):
                 if fields[position] != value:
                     raise OmittedRow(f"column {column} is not {value}")
             found = {
-                role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
+                role: value_of(wanted[role], [fields[position] for position in of_role], self.list_separator)
                 for role, of_role in positions.items()
             }
             return cleaned(found, self.clean)
@@ -112,7 +112,7 @@ class Delimited(ABC):
 
     def _is_header(self, fields: list[str], wanted: Wanted) -> bool:
         if self.header == "auto":
-            roles = ((wanted.role(name), column) for name, column in self.columns.items())
+            roles = ((wanted[name], column) for name, column in self.columns.items() if name in wanted)
             required = (column for role, column in roles if not (role.is_gold or role.may_lack))
             return {name for column in required for name in single_columns(column)} <= set(fields)
         return self.header == "yes"
@@ -142,25 +142,18 @@ class Csv(Delimited):
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the fields of each record with the line on which it begins.
 
-        Raises InputError for an invalid record of several lines, for example if a quotation mark is never closed: it is
-        then unknown where the next record begins.
+        Raises InputError for text that is not CSV: it is not known where the next record begins.
         """
         csv.field_size_limit(sys.maxsize)  # a text may be longer than Python's limit
         records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)
-        while True:
-            place = Place(path, records.line_num + 1)
-            try:
-                record = next(records, None)
-            except csv.Error as error:
-                reason = f"not CSV: {error}; quote the field and double each quotation mark inside it"
-                if records.line_num != place.line:
-                    unknown = "it extends over several lines, so the file is not read: is a quotation mark not closed?"
-                    raise InputError(f"{place}: {reason}; {unknown}") from error
-                yield place, BadRow(reason, place)
-                continue
-            if record is None:
-                return
-            yield place, record
+        place = Place(path, 1)
+        try:
+            for record in records:
+                yield place, record
+                place = Place(path, records.line_num + 1)
+        except csv.Error as error:
+            advice = "quote the field and double each quotation mark inside it"
+            raise InputError(f"{place}: not CSV: {error}; {advice}") from error
 
 
 def column_positions(
@@ -168,14 +161,14 @@ def column_positions(
 ) -> dict[str, list[int]]:
     """Return the positions, counted from 0, of the columns of each value in rows of a table.
 
-    Columns of gold values are left out without labels. Values that a file may lack are left out if there is no such
-    name in the header, or no header and the value's own name. Raises InputError for other columns that are not there.
+    Only the wanted values are read. Those that a file may lack are left out if there is no such name in the header, or
+    no header and the value's own name. Raises InputError for other columns that are not there.
     """
     positions: dict[str, list[int]] = {}
     for role, column in columns.items():
-        names, known = single_columns(column), wanted.role(role)
+        names = single_columns(column)
         lacks = column == role if header is None else any(isinstance(key, str) and key not in header for key in names)
-        if not (known.is_gold and not wanted.labelled) and not (known.may_lack and lacks):
+        if role in wanted and not (wanted[role].may_lack and lacks):
             positions[role] = [_position(name, header, path) for name in names]
     return positions
 
@@ -218,7 +211,7 @@ class Conll:
         for path in files:
             groups = itertools.groupby(read_lines(path), _is_of_sentence)
             sentences = (list(lines) for is_sentence, lines in groups if is_sentence)
-            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, wanted.labelled))
+            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, "tags" in wanted))
 
     def _values(self, labelled: bool, sentence: Sequence[tuple[Place, str | BadRow]]) -> Mapping[str, Any]:
         columns = [self.token_column, *([self.tag_column] if labelled else [])]

@@ -7,7 +7,7 @@ conf/benchmarks.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder
 from tasks.kinds.task import TRAIN
 from tasks.registry import find_task
-from tasks.sweeps.runs import PRETRAIN, PlannedRun, Start, config_of, plan_finetunings, planned_runs, read_grid
+from tasks.registry.task_file import settings_of
+from tasks.sweeps.runs import FINETUNE, PRETRAIN, PlannedRun, config_of, planned_runs, read_grid
 from tasks.sweeps.table import published_columns
 
 PREFIX = f"{PRETRAIN}."
@@ -85,9 +86,10 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
         for file in options.pretrain:
             name, options_of_file = Path(file).stem, ("--config", file)
             for run in planned_runs(PRETRAIN, options_of_file, own, inner, options.output / name, {}, {"seed": seed}):
-                varied = {f"{PREFIX}{key}": value for key, value in run.varied.items()}
-                sweep.pretrainings.append(replace(run, varied={PRETRAIN: name, **varied}))
-    starts: list[Start] = [
+                of_run = {f"{PREFIX}{key}": value for key, value in run.varied.items()}
+                sweep.pretrainings.append(replace(run, varied={PRETRAIN: name, **of_run}))
+    # A model, what is varied in models, and the seeds of this one.
+    starts: list[tuple[Path, Mapping[str, str], Mapping[str, int]]] = [
         *((Path(name), {"model": name} if len(models) > 1 else {}, {}) for name in models),
         *((run.folder, run.varied, {"pretrain_seed": run.seeds["seed"]}) for run in sweep.pretrainings),
     ]
@@ -97,8 +99,10 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
             data = str(options.data or config_of(task).paths.data or data_folder() or "")
             require(bool(data), "--data", f"must be given, or {VARIABLE}: the folder with the files of the tasks")
             grid = {**(read_grid(options.grid, task) if options.grid else {}), **outer}
-            for start in starts:
-                sweep.finetunings += plan_finetunings(task, start, data, options.output, grid, seed, rest)
+            folder = options.output / find_task(config_of(task).task).name
+            for model, varied, seeds in starts:
+                settings, paths, seeds = settings_of(task), {"model": str(model), "data": data}, {**seeds, "seed": seed}
+                sweep.finetunings += planned_runs(FINETUNE, settings, rest, grid, folder, varied, seeds, **paths)
     sweep.reported += published_columns(sweep.tasks)
     planned = [run.name for run in sweep.runs]
     twice = next((name for i, name in enumerate(planned) if name in planned[:i]), "")

@@ -29,7 +29,7 @@ from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import file_digests
-from tasks.training.prepare import MADE_FROM, check_settings, model_identity, prepare
+from tasks.training.prepare import MADE_FROM, model_identity, prepare
 
 Grid = Mapping[str, Sequence[Any]]
 # A line of results.jsonl: `run`, `kind`, `task`, `varied`, the seeds, `result` (numbers by name), and `settings`, which
@@ -37,8 +37,8 @@ Grid = Mapping[str, Sequence[Any]]
 Record = dict[str, Any]
 # Options that a user cannot give to every run: the command sets them itself, or the runs could not be compared.
 OWN = ("config", "print_config", "check", "task", "seed", "paths.output", "paths.model", "paths.data")
-PRETRAIN = "pretrain"
-COMMANDS = {PRETRAIN: PretrainConfig, "finetune": FinetuneConfig}
+PRETRAIN, FINETUNE = "pretrain", "finetune"
+COMMANDS = {PRETRAIN: PretrainConfig, FINETUNE: FinetuneConfig}
 ADVICE = f"choose another --output, or remove the folder and its line in {RESULTS}"
 
 
@@ -176,8 +176,6 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
 
 GRIDS = CONF / "grids"
 NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
-# A model, what a sweep varies in models, and the seeds of this one.
-Start = tuple[Path, Mapping[str, str], Mapping[str, int]]
 
 
 def finished_finetuning(folder: Path) -> Record | None:
@@ -232,36 +230,18 @@ def read_grid(name: str, task: str) -> Grid:
     return grid
 
 
-def plan_finetunings(
-    task: str, start: Start, data: str, output: Path, grid: Grid, seed: int, overrides: Sequence[str]
-) -> Iterator[PlannedRun]:
-    """Yield the fine-tunings of a model on a task with one seed.
-
-    Args:
-        task: see `config_of`; data: the folder with its files.
-        grid: values of the settings that vary.
-        overrides: options for every run.
-
-    Raises InputError for an unknown or invalid setting.
-    """
-    model, varied, seeds = start
-    folder, seeds = output / find_task(config_of(task).task).name, {**seeds, "seed": seed}
-    yield from planned_runs(
-        "finetune", settings_of(task), overrides, grid, folder, varied, seeds, model=str(model), data=data
-    )
-
-
 def check_finetunings(
     runs: Sequence[PlannedRun], recorded: Mapping[str, Record], untrained: Collection[str], processes: int
 ) -> None:
     """Raise InputError if an unfinished run cannot be trained, or if the record of a finished one is of another run.
 
-    The models, and the files of each task, are read once; the settings are checked with them. Of runs whose model is
-    among the `untrained` ones, only the files of the task are checked.
+    The models, and the files of each task, are read once; the first run of each model and task is checked with them,
+    and the settings of the others by themselves. Of runs whose model is among the `untrained` ones, only the files of
+    the task are checked.
     """
     of_model = cache(lambda model: model_identity(read_model(Path(model))))
     of_data = cache(lambda name, data, on_bad_row: file_digests(with_labels(find_task(name), data, on_bad_row), data))
-    unfinished: dict[tuple[str, str], list[PlannedRun]] = {}
+    unfinished: dict[tuple[str, str], FinetuneConfig] = {}
     for run in runs:
         config, paths = run.config, run.config.paths
         is_there = paths.model not in untrained
@@ -273,10 +253,7 @@ def check_finetunings(
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
             run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())
         elif is_there:
-            unfinished.setdefault((config.task, paths.model), []).append(run)
-    for (task, _), (first, *others) in unfinished.items():
-        with located(find_task(task).name):
-            checked = prepare(first.config, processes)
-            require(bool(checked.dev), "--data", NO_DEV_SPLIT)
-            for run in others:
-                check_settings(checked, run.config, processes)
+            unfinished.setdefault((config.task, paths.model), config)
+    for config in unfinished.values():
+        with located(find_task(config.task).name):
+            require(bool(prepare(config, processes).dev), "--data", NO_DEV_SPLIT)

@@ -96,16 +96,13 @@ def published_columns(tasks: Collection[str]) -> list[dict[str, Any]]:
     columns = []
     for model in tree["compared"]:
         scores: dict[str, dict[str, float]] = {}
-        tables = []
-        for number, table in tree["tables"].items():
-            found = zip(table["columns"], table["rows"].get(model, ()), strict=False)
-            shown = [(*column.split(), value) for column, value in found if column.split()[0] in tasks]
-            tables += [str(number)] if shown else []
-            for task, name, value in shown:
+        for table in tree["tables"].values():
+            for column, value in zip(table["columns"], table["rows"].get(model, ()), strict=False):
+                task, name = column.split()
                 # The paper has the error of some tasks, and the tables of sweeps their accuracy.
                 key, is_error = name.replace("error", "accuracy"), name.endswith("error")
-                scores.setdefault(task, {})[key] = round(100 - value, 1) if is_error else value
+                if task in tasks:
+                    scores.setdefault(task, {})[key] = round(100 - value, 1) if is_error else value
         if scores:
-            named = f"table{'s' if len(tables) > 1 else ''} {', '.join(tables)}"
-            columns.append({"name": model, "source": f"{SOURCE}, {named}", "scores": scores})
+            columns.append({"name": model, "source": SOURCE, "scores": scores})
     return columns

@@ -41,7 +41,7 @@ from tasks.training.config import FinetuneConfig
 # The variable with the path of shared data, for the processes that this one starts.
 SHARED = "ERNIE_GRAM_PREPARED"
 FINAL = "final."
-# Bad rows that are listed on the console; all are in the run's folder.
+# Bad rows that are listed on the console; `ernie-gram check-files` lists all.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
 CLOSE = 0.1
@@ -142,7 +142,12 @@ def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> Ta
         "paths.model",
         f"{model.source} has one sentence type (type_vocab_size), but this task has pairs of texts; give another model",
     )
-    check_batches(config, len(train.features), world_size)
+    least = len(train.features) // epoch_steps(len(train.features), config.optimizer.batch_size)
+    require(
+        world_size <= least,
+        "optimizer.batch_size",
+        f"{world_size} processes, but only {counted(least, 'sample')} in a batch; use fewer processes",
+    )
     dev, final = (tuple(splits[name] for name in names) for names in (during, at_end))
     metric = selection_metric(config, kind, dev, final)
     return TaskData(kind, train, dev, final, metric, file_digests(task, folder))
@@ -191,16 +196,6 @@ def _label_distance(kind: Kind[Any, Any], *samples: Sequence[Example]) -> float:
     labels, others = (Counter(label for each in sample for label in kind.labels_of(each)) for sample in samples)
     totals = max(labels.total(), 1), max(others.total(), 1)
     return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
-
-
-def check_batches(config: FinetuneConfig, num_samples: int, world_size: int) -> None:
-    """Raise InputError if a batch of an epoch of `num_samples` samples has fewer samples than there are processes."""
-    least = num_samples // epoch_steps(num_samples, config.optimizer.batch_size)
-    require(
-        world_size <= least,
-        "optimizer.batch_size",
-        f"{world_size} processes, but only {counted(least, 'sample')} in a batch; use fewer processes",
-    )
 
 
 def selection_metric(

@@ -47,7 +47,7 @@ from tasks.training.prepare import Finetuning
 SCORES = "scores"
 
 
-def head_class(kind: Kind[Any, Any] | type[Kind[Any, Any]]) -> Any:
+def head_class(kind: Kind[Any, Any]) -> Any:
     """Return the class of the layers above the encoder (see Kind.head)."""
     module, _, name = kind.head.rpartition(".")
     return getattr(import_module(module), name)
@@ -100,7 +100,7 @@ class TaskNetwork:
         model.train()
         # Losses are float32, whatever the precision of the network.
         scores = model(feeds).astype("float32")
-        terms: list[LossTerm] = model.head.losses(scores, feeds, self.kind.settings.head)
+        terms: list[LossTerm] = model.head.losses(scores, feeds)
         return terms
 
     def scores(self, feeds: Feeds) -> paddle.Tensor:
@@ -215,12 +215,12 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         network=network,
         batch_size=config.optimizer.batch_size,
         batches=batches,
-        evaluators=(evaluator,) if run.dev else (),
+        evaluator=evaluator if run.dev else None,
         # Before the first step, the output layer is random.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
         metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",
-        start_values=(start_values(run),),
+        start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
         rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),
         optimizer=settings,

@@ -28,21 +28,17 @@ from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.vocabulary_file import save_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.files.official import VARIABLE, data_folder
-from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import Task
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
     FINAL,
     TaskData,
-    check_batches,
     epoch_steps,
     read_data,
-    selection_metric,
     shared,
 )
 from tasks.training.finetuned import TaskDescription, write_description
 
-SKIPPED = "skipped_rows.txt"
 PREDICTIONS = "predictions_"
 # The key of Finetuning.made_from in result.json.
 MADE_FROM = "made_from"
@@ -135,7 +131,7 @@ class Finetuning(TaskData):
         Results of an earlier training are removed. Returns the lock, see `lock_run`.
         """
         lock = lock_run(self.output, self.found)
-        for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
+        for path in (self.output / RESULT, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
         if self.resume_from is None:
             # It would be mistaken for the best model of this training.
@@ -145,9 +141,6 @@ class Finetuning(TaskData):
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
         self.write_description()
-        skipped = [f"{split.name}\t{row.place}\t{row.reason}\n" for split in self.splits for row in split.report.bad]
-        if skipped:
-            write_atomically(self.output / SKIPPED, "".join(skipped))
         return lock
 
     def write_description(self, null_threshold: float | None = None) -> None:
@@ -174,16 +167,21 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     require(bool(folder), "paths.data", f"must be given, or {VARIABLE}: the folder with the files of the task")
     config = replace(config, paths=replace(config.paths, data=folder))
     model = read_model(Path(config.paths.model))
-    check_model(config, model)
+    longest, positions = config.input.max_seq_len, len(model.parameters["pos_embedding"])
+    too_long = f"{longest} exceeds the {positions} positions of {model.source}"
+    require(longest <= positions, "input.max_seq_len", too_long)
     data: TaskData = shared() or read_data(config, model, world_size)
     made_from = {**model_identity(model), **data.digests}
     identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
     seconds = time.monotonic() - began
-    found, resume_from = _resume_from(config, data.task, identity, is_first)
+    output = output_folder(config, data.task)
+    found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
+    finished = f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT}"
+    require(resume_from is not None or not (output / RESULT).exists(), "paths.output", finished)
     return Finetuning(
         **vars(data),
         config=config,
-        output=output_folder(config, data.task),
+        output=output,
         model=model,
         made_from=made_from,
         identity=identity,
@@ -191,48 +189,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         resume_from=resume_from,
         seconds=seconds,
     )
-
-
-def check_model(config: FinetuneConfig, model: ModelRecord) -> None:
-    """Raise InputError unless a model can be fine-tuned with these settings."""
-    positions = len(model.parameters["pos_embedding"])
-    require(
-        config.input.max_seq_len <= positions,
-        "input.max_seq_len",
-        f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}; give --input.max_seq_len "
-        f"{positions}",
-    )
-
-
-def check_settings(run: Finetuning, config: FinetuneConfig, world_size: int) -> None:
-    """Raise InputError unless the model and the data of a checked run can be used with other settings and folders.
-
-    The data are not encoded again: the number of samples is that of the checked run.
-    """
-    check_model(config, run.model)
-    kind_of(run.task, config.kind_settings)
-    check_batches(config, len(run.train.features), world_size)
-    if config.evaluation != run.config.evaluation:
-        selection_metric(config, run.kind, run.dev, run.final)
-    _resume_from(config, run.task, {**run.identity, **config.identity()}, is_first=True)
-
-
-def _resume_from(
-    config: FinetuneConfig, task: Task, identity: Identity, is_first: bool
-) -> tuple[list[Path], Path | None]:
-    """Return the checkpoints in the folder, and the one to resume from.
-
-    Raises InputError if the folder is that of a finished or another run.
-    """
-    output = output_folder(config, task)
-    found, checkpoint = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
-    require(
-        checkpoint is not None or not (output / RESULT).exists(),
-        "paths.output",
-        f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT} to train "
-        "again",
-    )
-    return found, checkpoint
 
 
 def output_folder(config: FinetuneConfig, task: Task) -> Path:

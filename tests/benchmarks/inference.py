@@ -1,207 +1,141 @@
-"""Time a model's answers beside ONNX Runtime, transformers and Paddle: `python -m tests.benchmarks.inference --help`.
+"""Time a model's answers beside ONNX Runtime: `python -m tests.benchmarks.inference --help`.
 
-A BERT of random numbers, by default of 12 x 768, is answered by this project through each of its doors, and with
---others PYTHON, an interpreter with packages of their own, by other tools; those that are not installed there are left
-out. All have the same parameters, and the same batches without padding (B x L tokens) or sentences: lines of --input,
-every tool with its own tokenizer, sorted by length, padded in batches of 16. Each tool is a process; they take turns in
-every round. Seconds are CPU seconds of all threads, the median of the rounds; "ratio" is to ONNX Runtime, the median of
-the ratios of the rounds. "difference" is the largest one from ONNX Runtime's output for [CLS] in all rounds. The memory
-is the peak of the process.
+A BERT of random numbers, by default of 12 x 768, is answered by this project through each of its doors, and by ONNX
+Runtime in float32. All have the same parameters, and the same batches without padding (B x L tokens) or sentences: the
+lines of --input, with our tokenizer or that of `tokenizers`, sorted by length, padded in batches of 16. They take turns
+in one process, with as many threads as OMP_NUM_THREADS says. Seconds are CPU seconds of all threads, the median of the
+rounds; "ratio" is to ONNX Runtime, the median of the ratios of the rounds. "difference" is the largest one from ONNX
+Runtime's output for [CLS].
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
+import os
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
+from tokenizers import BertWordPieceTokenizer
 
-from ernie_gram.config import require
+from ernie_gram import Model
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
-from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.formats.model import ModelRecord
+from ernie_gram.formats.parameters import encoder_shapes
+from ernie_gram.formats.registry import write_model
+from ernie_gram.inference.texts import EncodedText
 from ernie_gram.model.config import ModelConfig
 from reader.errors import one_line_errors
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.sweeps.table import markdown_table
-from tests.benchmarks.answering import BATCH_SIZE, SENTENCES, serve
-from tests.benchmarks.inference_others import TOOLS
-from tests.benchmarks.processes import ENVIRONMENT
-from tests.benchmarks.random_model import write_random_model
-from tests.support.commands import ROOT
+from tests.benchmarks.measure import step_seconds
+from tests.support.commands import ERNIE_GRAM, python
+from tests.support.onnx_models import session_of
 
-SIZES = {"base": (12, 768), "tiny": (2, 64)}
+SENTENCES, BATCH_SIZE = "sentences", 16
 WORKS = ("16 x 128", "8 x 384", "1 x 32", SENTENCES)
-REPEATS = {"1 x 32": 10}
-MAX_TOKENS, NUM_SENTENCES = 384, 256
-REFERENCE = "ONNX Runtime"
-# Ours: the folder of a model, or of an export.
-DOORS = {"Model": "model", "exported program": "program"}
+Answer = Callable[[np.ndarray | list[str]], np.ndarray]  # token IDs [B, L], or texts -> the output for [CLS], [B, H]
 
 
-class Ours:
-    """A door of this project."""
-
-    def __init__(self, folder: str, precision: str) -> None:
-        from ernie_gram import Model
-        from ernie_gram.inference.texts import EncodedText
-
-        self._model, self._encoded = Model.load(folder, precision), EncodedText
-
-    def run(self, ids_BL: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
-        """Return the output for [CLS]; all hidden states are computed, as by the other tools."""
-        none: list[Any] = [None] * ids_BL.shape[1]
-        texts = [self._encoded(row[:n], np.zeros(n, np.int64), none) for row, n in zip(ids_BL, lengths_B, strict=True)]
-        return self._model.outputs(texts, ["hidden"])["hidden"][:, 0]
-
-    def texts(self, texts: list[str]) -> np.ndarray:
-        """Return the output for [CLS]."""
-        return np.stack([each.hidden[0] for each in self._model.encode(texts, BATCH_SIZE)])
-
-
-def sentences(path: Path, tokens: int) -> list[str]:
-    """Return lines from all over a file, none with more words than about `tokens` tokens."""
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    lines = [line for line in lines if len(line.split()) >= 2 and len(line) < 4 * tokens // 2]
-    return [lines[i] for i in np.linspace(0, len(lines) - 1, NUM_SENTENCES).astype(int)]
-
-
-def write_models(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Write the model in each form; return the job of all processes."""
-    layers, width = SIZES[arguments.model]
+def write_models(arguments: argparse.Namespace, folder: Path) -> None:
+    """Write the model in each form."""
+    vocabulary = load_vocabulary(arguments.vocabulary, True)
     config = ModelConfig(
-        num_hidden_layers=layers,
-        hidden_size=width,
-        num_attention_heads=width // 64,
+        num_hidden_layers=arguments.layers,
+        hidden_size=64 * arguments.heads,
+        num_attention_heads=arguments.heads,
         out_emb_size=0,
         use_relative_position=False,
         use_sentence_embedding=True,
         use_pooler=True,
     )
-    write_random_model(load_vocabulary(arguments.vocabulary, True), folder / "model", config)
-    write_model(read_model(folder / "model"), folder / "bert", "bert", accept_loss=True)
-    for name, form in (("program", "inference"), ("onnx", "onnx")):
-        command = (sys.executable, "-m", "reader.console_script", "convert", "model", name, "--to", form)
-        subprocess.run(command, cwd=folder, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, check=True, stdout=sys.stderr)
-    texts = folder / "texts.txt"
-    texts.write_text("\n".join(sentences(arguments.input, MAX_TOKENS)) + "\n", encoding="utf-8")
-    return {
-        "onnx": str(folder / "onnx" / "model.onnx"),
-        "bert": str(folder / "bert"),
-        "program": str(folder / "program" / "model.json"),
-        "parameters": str(folder / "program" / "model.pdiparams"),
-        "vocabulary": str(arguments.vocabulary),
-        "texts": str(texts),
-        "tokens": len(load_vocabulary(arguments.vocabulary, True)),
-        "batch_size": BATCH_SIZE,
-        "repeats": REPEATS,
-        "mode": "float32" if arguments.precision == "float32" else "autocast",
-    }
+    config, random, parameters = replace(config, vocab_size=len(vocabulary)), np.random.default_rng(1), {}
+    for name, shape in encoder_shapes(config).items():
+        if len(shape) == 1:  # LayerNorms that change nothing, and biases of 0
+            parameters[name] = np.full(shape, float(name.endswith("_scale")), np.float32)
+        else:
+            parameters[name] = (random.standard_normal(shape) * config.initializer_range).astype(np.float32)
+    write_model(ModelRecord(folder, "drawn", config, parameters, vocabulary), folder / "model", "ernie_gram")
+    for form in ("inference", "onnx"):
+        python(*ERNIE_GRAM, "convert", str(folder / "model"), str(folder / form), "--to", form).ok()
 
 
-class Tool:
-    """A process that answers when it is told to."""
+def ours(folder: Path, precision: str) -> Answer:
+    """Return the answers of this project; all hidden states are computed."""
+    model = Model.load(folder, precision)
 
-    def __init__(self, stack: ExitStack, command: list[str], threads: int) -> None:
-        environment = ENVIRONMENT | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-        self._process = stack.enter_context(
-            subprocess.Popen(
-                command, cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-        )
-        self.missing = self._read().get("missing")
+    def answer(given: np.ndarray | list[str]) -> np.ndarray:
+        if isinstance(given, list):
+            return np.stack([each.hidden[0] for each in model.encode(given, BATCH_SIZE)])
+        texts = [EncodedText(row, np.zeros(len(row), np.int64), [None] * len(row)) for row in given]
+        return model.outputs(texts, ["hidden"])["hidden"][:, 0]
 
-    def answer(self, work: str) -> dict[str, Any]:
-        """Return the seconds, the peak of memory and some numbers."""
-        self._process.stdin.write(f"{work}\n")
-        self._process.stdin.flush()
-        return self._read()
-
-    def _read(self) -> dict[str, Any]:
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                found: dict[str, Any] = json.loads(line)
-                return found
-        return {"missing": "it ended, see above"}
+    return answer
 
 
-def measure(arguments: argparse.Namespace, job: dict[str, Any], threads: int, folder: Path) -> list[list[str]]:
-    """Return the rows of a table: seconds, ratio to ONNX Runtime and difference for each tool."""
-    path = folder / f"job{threads}.json"
-    path.write_text(json.dumps(job | {"threads": threads}), encoding="utf-8")
-    own = [sys.executable, "-m", "tests.benchmarks.inference", "--serve", str(path), "--precision", arguments.precision]
-    commands = {f"ours, {door}": [*own, "--input", str(folder / name)] for door, name in DOORS.items()}
-    for tool in TOOLS if arguments.others else ():
-        commands[tool] = [str(arguments.others), "-m", "tests.benchmarks.inference_others", tool, str(path)]
-    with ExitStack() as stack:
-        tools = {name: Tool(stack, command, threads) for name, command in commands.items()}
-        for name, tool in tools.items():
-            if tool.missing:
-                print(f"{name}: {tool.missing}", file=sys.stderr)
-        tools = {name: tool for name, tool in tools.items() if not tool.missing}
-        found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for turn in range(arguments.rounds + 1):
-            for work in arguments.works:
-                for name, tool in tools.items():
-                    answer = tool.answer(work)
-                    if turn:  # the first answers are a warm-up
-                        found.setdefault((name, work), []).append(answer)
-            print(f"round {turn} of {arguments.rounds}", file=sys.stderr, flush=True)
-    return [table_row(name, arguments.works, found, REFERENCE in tools) for name in tools]
+def onnx_runtime(folder: Path, vocabulary: Path) -> Answer:
+    """Return the answers of ONNX Runtime."""
+    session, tokenizer = session_of(folder, int(os.environ["OMP_NUM_THREADS"])), BertWordPieceTokenizer(str(vocabulary))
+    names = [each.name for each in session.get_inputs()]
 
+    def run(ids_BL: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
+        given = zip(names, (ids_BL, lengths_B, np.zeros_like(ids_BL)), strict=False)
+        return np.asarray(session.run(None, dict(given))[0])[:, 0]
 
-def table_row(
-    name: str, works: list[str], found: dict[tuple[str, str], list[dict[str, Any]]], refers: bool
-) -> list[str]:
-    """Return the row of a tool."""
-    cells, difference = [name], 0.0
-    for work in works:
-        own = found[name, work]
-        cells.append(f"{median(each['seconds'] for each in own) / REPEATS.get(work, 1):.3f}")
-        ratio = ""
-        if refers:
-            reference = found[REFERENCE, work]
-            pairs = list(zip(own, reference, strict=True))
-            ratio = f"{median(each['seconds'] / other['seconds'] for each, other in pairs):.2f}"
-            gaps = [np.abs(np.subtract(each["numbers"], other["numbers"])).max() for each, other in pairs]
-            difference = max(difference, *gaps)
-        cells.append(ratio)
-    peak = max(each["peak"] for work in works for each in found[name, work])
-    return [*cells, f"{difference:.0e}" if refers else "", f"{peak:.2f}"]
+    def answer(given: np.ndarray | list[str]) -> np.ndarray:
+        if not isinstance(given, list):
+            return run(given, np.full(*given.shape))
+        encoded = [each.ids for each in tokenizer.encode_batch(given)]
+        order, found = sorted(range(len(given)), key=lambda row: len(encoded[row])), {}
+        for first in range(0, len(order), BATCH_SIZE):
+            rows = order[first : first + BATCH_SIZE]
+            lengths = np.array([len(encoded[row]) for row in rows])
+            ids = np.array([encoded[row] + [0] * (lengths.max() - len(encoded[row])) for row in rows])
+            found.update(zip(rows, run(ids, lengths), strict=True))
+        return np.stack([found[row] for row in range(len(given))])
+
+    return answer
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vocabulary", type=Path, metavar="VOCAB.txt", help="that of an uncased BERT")
+    parser.add_argument("--vocabulary", type=Path, required=True, metavar="VOCAB.txt", help="that of an uncased BERT")
     parser.add_argument("--input", type=Path, required=True, help="a text with sentences, one a line")
-    parser.add_argument("--others", type=Path, metavar="PYTHON", help="an interpreter with the other tools")
-    parser.add_argument("--model", choices=SIZES, default="base")
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--heads", type=int, default=12, help="of 64 numbers each")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--works", nargs="+", choices=WORKS, default=list(WORKS))
-    parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.serve:
-        job = json.loads(arguments.serve.read_text(encoding="utf-8"))
-        serve(lambda: Ours(str(arguments.input), arguments.precision), job)
-        return
-    require(arguments.vocabulary is not None, "--vocabulary", "is missing")
-    arguments.vocabulary = arguments.vocabulary.resolve()
-    print(processor_name(read_cpuinfo()))
-    with tempfile.TemporaryDirectory() as parent:
-        job = write_models(arguments, Path(parent))
-        for threads in arguments.threads:
-            head = ["tool", *(cell for work in arguments.works for cell in (work, "ratio")), "difference", "GB"]
-            rows = measure(arguments, job, threads, Path(parent))
-            print(f"\nthreads: {threads}\n", *markdown_table(head, rows), sep="\n", flush=True)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    print(f"{processor_name(read_cpuinfo())}, {os.environ['OMP_NUM_THREADS']} threads")
+    with tempfile.TemporaryDirectory() as name:
+        write_models(arguments, Path(name))
+        doors = {"ours, Model": "model", "ours, exported program": "inference"}
+        tools = {tool: ours(Path(name) / form, arguments.precision) for tool, form in doors.items()}
+        tools["ONNX Runtime"] = onnx_runtime(Path(name) / "onnx", arguments.vocabulary)
+    tokens = len(load_vocabulary(arguments.vocabulary, True))
+    rows: dict[str, list[str]] = {tool: [tool] for tool in tools}
+    for work in arguments.works:
+        given: np.ndarray | list[str] = arguments.input.read_text(encoding="utf-8").splitlines()
+        if work != SENTENCES:
+            given = np.random.default_rng(0).integers(1000, tokens, tuple(map(int, work.split(" x "))))
+        found = {tool: answer(given) for tool, answer in tools.items()}
+        seconds = [
+            [step_seconds(partial(answer, given), 3)["cpu"] for answer in tools.values()]
+            for _ in range(arguments.rounds)
+        ]
+        for i, tool in enumerate(tools):
+            ratio = median(each[i] / each[-1] for each in seconds)
+            difference = np.abs(found[tool] - found["ONNX Runtime"]).max()
+            rows[tool] += [f"{median(each[i] for each in seconds):.3f}", f"{ratio:.2f}", f"{difference:.0e}"]
+    head = ["tool", *(cell for work in arguments.works for cell in (work, "ratio", "difference"))]
+    print(*markdown_table(head, rows.values()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ n-grams). The column "products alone" is the ratio expected from the matrix prod
 for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
 is the share of the operations per second that a large product of the same precision reaches in the same process, with
 the same threads, before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung
-with and without trainer.recompute. `--hf_python` names an interpreter with transformers: then steps of its models are
-timed too, with the sequences of `explicit` (see pretrain_step_others.py); bfloat16 is PyTorch's autocast there, which
-also stores the results of products in bfloat16. Ratios are to the first row of a model.
+with and without trainer.recompute. Ratios are to the first row of a model.
 """
 
 from __future__ import annotations
@@ -18,61 +16,48 @@ import json
 import os
 import resource
 import sys
-import tempfile
 from itertools import product
-from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from reader.batches.fields import Batch
 from reader.errors import one_line_errors
-from tests.benchmarks.measure import step_seconds
-from tests.benchmarks.processes import run_module
+from tests.benchmarks.measure import run_module, step_seconds
 from tests.support.objectives import OBJECTIVES
 from tests.support.random_step import random_batch
 
 TOKENS = 30522
 MODELS = {
     # name: (layers, hidden, heads, batch, length, n-grams, steps)
+    "tiny": (2, 48, 4, 4, 64, 600, 5),
     "small_en": (2, 192, 6, 24, 64, 30_000, 20),  # the sizes of conf/pretrain/small_en.yaml
     "small": (4, 256, 4, 32, 128, 30_000, 5),
     "base": (12, 768, 12, 4, 512, 0, 3),
     "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
+    "base_en_16g": (12, 768, 12, 8, 512, 300_000, 5),  # measured on GPUs, see tests/gpu
 }
 OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 PEAK_SECONDS = 2.0
-OTHER_NAMES = {"bert": "transformers, the same head", "masked_lm": "transformers, BertForMaskedLM"}
 PRECISIONS = ("float32", "bfloat16")
 COLUMNS = ["seconds a step", "to the first row", "CPU seconds", "to the first row", "first step, CPU seconds"]
 COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Paddle", "predicted"]
 
 
-def config_of(
-    name: str, rung: str, out_emb_size: int, dropout: float, precision: Literal["float32", "bfloat16"] = "float32"
-) -> PretrainConfig:
+def config_of(name: str, rung: str, precision: Any) -> PretrainConfig:
     """Return the configuration of a model and a rung; "RUNG+recompute" recomputes the layers."""
     rung, _, recompute = rung.partition("+")
     layers, hidden, heads, batch, length, _, _ = MODELS[name]
-    model = ModelConfig(
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        out_emb_size=out_emb_size,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-    )
     return PretrainConfig(
-        model=model,
+        model=ModelConfig(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, out_emb_size=128),
         data=DataConfig(max_seq_len=length, batch_size=batch),
         objective=OBJECTIVES[rung],
         optimizer=OptimizerConfig(precision=precision),
-        trainer=TrainerConfig(recompute=recompute == "recompute"),
+        trainer=TrainerConfig(recompute=bool(recompute)),
     )
 
 
@@ -81,67 +66,48 @@ def sizes_of(name: str) -> CorpusSizes:
     return CorpusSizes(TOKENS, MODELS[name][5])
 
 
-def batch_of(config: PretrainConfig, name: str) -> dict[str, np.ndarray]:
+def batch_of(config: PretrainConfig, name: str) -> Batch:
     """Return a batch of random sequences without padding."""
     return random_batch(config, sizes_of(name), assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT))
 
 
-def predictions(config: PretrainConfig, name: str) -> tuple[float, float]:
-    """Return the predicted operations of a step, and its predicted bytes of memory without those of the process."""
-    from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
-    from ernie_gram.resources.memory import step_memory
-
-    sizes, shape = sizes_of(name), assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT)
-    flops = sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
-    return flops, sum(step_memory(config, sizes, shape, cpu=True).values())
-
-
-def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
-    """Return what this process measures of the only model, rung and precision of the arguments.
+def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = "cpu") -> dict[str, float]:
+    """Return what this process measures of a model, rung and precision.
 
     "product" is the operations per second of a large product, "allocated" the largest number of GB that Paddle has had
-    allocated.
+    allocated; "flops" and "memory" are the predicted operations of a step, and GB without those of the process.
     """
     from ernie_gram.distributed.world import start_world
 
-    (name,), (rung,), (precision,) = arguments.model, arguments.rungs, arguments.precision
     # It loads Paddle with the settings for this processor, so it comes before other imports of Paddle.
-    world = start_world("cpu", precision)
+    world = start_world(device, precision)
     import paddle
 
     from ernie_gram.distributed.measure import allocated_peak, matmul_peak
+    from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
+    from ernie_gram.resources.memory import step_memory
     from tests.support.static_programs import training_program
 
-    config = config_of(name, rung, arguments.out_emb_size, arguments.dropout, precision)
-    program = training_program(config, sizes_of(name))
+    config, sizes = config_of(name, rung, precision), sizes_of(name)
+    program = training_program(config, sizes)
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
     feed = batch_of(config, name)
     before = matmul_peak(executor, precision, PEAK_SECONDS)
-    found = step_seconds(lambda: program.step(executor, feed), arguments.steps)
+
+    def step() -> None:
+        program.step(executor, feed)
+        if device == "gpu":
+            paddle.device.cuda.synchronize()
+
+    found = step_seconds(step, steps)
     allocated = allocated_peak(world) / 1e9
     fastest = max(before, matmul_peak(executor, precision, PEAK_SECONDS))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {**found, "product": fastest, "peak": peak, "allocated": allocated}
-
-
-def time_other(
-    tool: str, python: Path, precision: str, name: str, dropout: float, steps: int, threads: int
-) -> dict[str, Any]:
-    """Return what pretrain_step_others.py measures of another tool."""
-    config = config_of(name, "explicit", 0, dropout)
-    fields = batch_of(config, name)
-    keys = ("hidden_size", "num_hidden_layers", "num_attention_heads", "hidden_dropout_prob")
-    model = {key: getattr(config.model, key) for key in (*keys, "attention_probs_dropout_prob")}
-    model["intermediate_size"] = 4 * config.model.hidden_size
-    sizes = {"tokens": TOKENS, "classes": sizes_of(name).classes(config)}
-    job = {"tool": tool, **sizes, "model": model, "steps": steps}
-    with tempfile.TemporaryDirectory() as folder:
-        job_file, batch_file = Path(folder) / "job.json", Path(folder) / "batch.npz"
-        job_file.write_text(json.dumps({**job, "threads": threads, "precision": precision}), encoding="utf-8")
-        inputs = {key: fields[key] for key in ("input_ids", "slots")}
-        np.savez(batch_file, **inputs, labels=fields["coarse_labels"])
-        return run_module(python, "tests.benchmarks.pretrain_step_others", [job_file, batch_file], threads)
+    shape = assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT)
+    flops = step_flops(config, sizes, shape) + recomputed_flops(config, shape)
+    memory = sum(step_memory(config, sizes, shape, cpu=True).values()) / 1e9
+    return {**found, "product": fastest, "peak": peak, "allocated": allocated, "flops": flops, "memory": memory}
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -149,42 +115,23 @@ def report(arguments: argparse.Namespace) -> None:
     from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 
     threads = arguments.threads
-    others = list(product(OTHER_NAMES if arguments.hf_python else (), arguments.precision))
     print(f"{processor_name(read_cpuinfo())}, {threads} threads\n")
     print(f"| model | rung | precision | {' | '.join(COLUMNS)} |")
     print("| --- | --- | --- |" + " ---: |" * len(COLUMNS))
     for name in arguments.model:
         steps = arguments.steps or MODELS[name][-1]
+        base: dict[str, float] = {}
         # Explicit runs first, because the ratios are relative to it.
         rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
-        base: dict[str, float] | None = None
-        base_flops = 0.0
         for rung, precision in product(rungs, arguments.precision):
-            sizes = {"out_emb_size": arguments.out_emb_size, "dropout": arguments.dropout}
-            given = {"model": name, "rungs": rung, "precision": precision, "steps": steps, **sizes}
-            options = [f"--{option}={value}" for option, value in given.items()]
-            result = run_module(sys.executable, "tests.benchmarks.pretrain_step", ["--one", *options], threads)
-            base = base or result
-            flops, memory = predictions(config_of(name, rung, **sizes, precision=precision), name)
-            base_flops = base_flops or flops
-            cells = [
-                *_common_cells(result, base),
-                f"{flops / base_flops:.2f}",
-                f"{flops / (result['seconds'] * result['product']):.0%}",
-                f"{result['peak']:.2f}",
-                f"{result['allocated']:.2f}",
-                f"{memory / 1e9:.2f}",
-            ]
+            one = ("--one", name, rung, precision, str(steps))
+            found = run_module(sys.executable, "pretrain_step", *one, threads=threads)
+            base = base or found
+            cells = [f"{value:.2f}" for key in ("seconds", "cpu") for value in (found[key], found[key] / base[key])]
+            share = found["flops"] / (found["seconds"] * found["product"])
+            cells += [f"{found['first']:.2f}", f"{found['flops'] / base['flops']:.2f}", f"{share:.0%}"]
+            cells += [f"{found[key]:.2f}" for key in ("peak", "allocated", "memory")]
             print(f"| {name} | {rung} | {precision} | {' | '.join(cells)} |", flush=True)
-        for tool, precision in others:
-            result = time_other(tool, arguments.hf_python, precision, name, arguments.dropout, steps, threads)
-            cells = [*_common_cells(result, base or result), "", "", f"{result['peak']:.2f}", "", ""]
-            print(f"| {name} | {OTHER_NAMES[tool]} | {precision} | {' | '.join(cells)} |", flush=True)
-
-
-def _common_cells(result: dict[str, float], base: dict[str, float]) -> list[str]:
-    ratios = [cell for key in ("seconds", "cpu") for cell in (f"{result[key]:.2f}", f"{result[key] / base[key]:.2f}")]
-    return [*ratios, f"{result['first']:.2f}"]
 
 
 def main() -> None:
@@ -194,17 +141,12 @@ def main() -> None:
     parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["float32"])
     parser.add_argument("--steps", type=int, help="steps after the first (default: that of the model)")
-    parser.add_argument("--out_emb_size", type=int, default=128)
-    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: that of the cores")
-    parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure_one(arguments)))
-    else:
-        report(arguments)
+    report(parser.parse_args())
 
 
 if __name__ == "__main__":
-    one_line_errors(main)
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(measure_one(*sys.argv[2:5], int(sys.argv[5]))))
+    else:
+        one_line_errors(main)

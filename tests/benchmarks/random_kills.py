@@ -16,13 +16,11 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
+from subprocess import Popen
 from tempfile import TemporaryDirectory
 
 from ernie_gram.run import checkpoint
@@ -37,39 +35,27 @@ STEPS_PER_KILL, SAVE_EVERY = 30, 10
 END_SECONDS, START_SECONDS, SAVE_SECONDS = 60.0, 600.0, 30.0
 MARK = "RANDOM_KILLS"
 TOLERANCE = 1e-4
+TARGETS = {1: ("rank 0",), 2: ("rank 0", "rank 1", "both", "launcher")}
 
 
-@dataclass
 class Training:
-    """A training.
+    """A training in FOLDER/NAME on the corpora in FOLDER/built, whose output is in FOLDER/NAME.log."""
 
-    Attributes:
-        built: folder with the corpora; output: the run's folder; log: of the launcher.
-        max_steps: length of the training.
-        saved: the newest checkpoint that was found.
-    """
+    def __init__(self, folder: Path, name: str, max_steps: int) -> None:
+        self.built, self.output, self.log = folder / "built", folder / name, folder / f"{name}.log"
+        self.max_steps, self.saved = max_steps, 0
+        self.log.mkdir()
 
-    built: Path
-    output: Path
-    log: Path
-    max_steps: int
-    saved: int = 0
-
-    def command(self, processes: int) -> list[str]:
-        """Return the command that starts or resumes the training."""
+    def started(self, processes: int) -> AbstractContextManager[Popen[str]]:
+        """Start or resume the training; at the end of the context no process of it is left."""
         more = [f"--trainer.max_steps={self.max_steps}", f"--trainer.save_every={SAVE_EVERY}"]
         more += [f"--trainer.eval_every={self.max_steps}", *NO_DROPOUT]
         # Two processes round otherwise than one. At this rate the differences do not grow from step to step.
         more.append("--optimizer.learning_rate=1e-3")
         start = ["-m", "ernie_gram.pretrain"] if processes == 1 else in_ranks(self.log)
-        return [*start, *options(self.built, self.output, *more)]
-
-    @contextmanager
-    def started(self, processes: int) -> Iterator[subprocess.Popen[str]]:
-        """Start the training; at the end of the context no process of it is left."""
-        console, mark = self.log / "console.txt", {MARK: str(self.output)}
-        with console.open("ab") as said, started(*self.command(processes), stdout=said, stderr=said, **mark) as process:
-            yield process
+        said = (self.log / "console.txt").open("ab")
+        given = options(self.built, self.output, *more)
+        return started(*start, *given, stdout=said, stderr=said, **{MARK: str(self.output)})
 
     def processes(self) -> dict[int | None, int]:
         """Return rank -> process of all processes of this training; None for the launcher."""
@@ -80,21 +66,17 @@ class Training:
         return max((record["step"] for record in read_log(self.output)), default=0)
 
     def check(self) -> list[str]:
-        """Return what is wrong with the checkpoints; "saved" lines in all output count as promises."""
-        problems = []
+        """Return which processes are left and what is wrong with the checkpoints; "saved" lines count as promises."""
+        problems = [f"left: {self.processes()}"] if self.processes() else []
         for path in checkpoint.checkpoints(self.output):
             try:
                 checkpoint.verify(path)
             except InputError as error:
                 problems.append(f"false: {error}")
-        text = "".join(path.read_text(errors="replace") for path in self.log.glob("*") if "log" in path.name)
-        text += (self.log / "console.txt").read_text(errors="replace")
-        promised = max((int(step) for step in re.findall(r"saved \S*/step_(\d+)", text)), default=0)
-        newest = max((checkpoint.step_of(path) for path in checkpoint.checkpoints(self.output)), default=0)
-        if newest < max(promised, self.saved):
-            problems.append(f"lost: step {max(promised, self.saved)}, newest is {newest}")
-        self.saved = newest
-        return problems
+        text = "".join(path.read_text(errors="replace") for path in self.log.iterdir() if path.is_file())
+        promised = max(self.saved, *(int(step) for step in re.findall(r"saved \S*/step_(\d+)", text)), 0)
+        self.saved = max((checkpoint.step_of(path) for path in checkpoint.checkpoints(self.output)), default=0)
+        return [*problems, *([f"lost: step {promised}, newest is {self.saved}"] if self.saved < promised else [])]
 
 
 def disturb(training: Training, processes: int, target: str, saving: bool, step: int, delay: float) -> list[str]:
@@ -111,44 +93,30 @@ def disturb(training: Training, processes: int, target: str, saving: bool, step:
             os.kill(pid, signal.SIGKILL)
         began = time.monotonic()
         wait_for(lambda: job.poll() is not None and not training.processes(), END_SECONDS)
-        left = training.processes()
-        print(f"ended after {time.monotonic() - began:.1f} s, status {job.poll()}", end="")
-    problems = [*training.check(), *([f"left: {left}"] if left else [])]
-    print(f", step {training.step()}, newest checkpoint {training.saved}: {'; '.join(problems) or 'ok'}", flush=True)
+        problems = training.check()
+        print(f"ended after {time.monotonic() - began:.1f} s, status {job.poll()}, step {training.step()}, ", end="")
+    print(f"newest checkpoint {training.saved}: {'; '.join(problems) or 'ok'}", flush=True)
     return problems
-
-
-def plan(kills: int, chance: random.Random) -> list[tuple[int, str, bool]]:
-    """Return for each kill processes, target, and whether a checkpoint is being written; each kind before a second."""
-    single = [(1, "rank 0", saving) for saving in (False, True)]
-    double = [(2, target, saving) for saving in (False, True) for target in ("rank 0", "rank 1", "both", "launcher")]
-    chance.shuffle(single)
-    chance.shuffle(double)
-    third, rest = divmod(kills, 3)
-    numbers = zip((single, double, single), (third, third, third + rest), strict=True)
-    return [kinds[i % len(kinds)] for kinds, number in numbers for i in range(number)]
 
 
 def run(folder: Path, kills: int, chance: random.Random) -> int:
     """Train without and with kills in `folder`; print what happened; return the exit status."""
-    max_steps, trainings = STEPS_PER_KILL * (kills + 1), []
     (folder / "built").mkdir()
     build_all(folder / "built")
-    for name in ("undisturbed", "disturbed"):
-        (folder / f"{name}.log").mkdir()
-        trainings.append(Training(folder / "built", folder / name, folder / f"{name}.log", max_steps))
-    undisturbed, training = trainings
+    undisturbed, training = (Training(folder, name, STEPS_PER_KILL * (kills + 1)) for name in ("undisturbed", "run"))
     with undisturbed.started(1) as job:
         assert job.wait() == 0, (undisturbed.log / "console.txt").read_text()
     bad = 0
-    for number, (processes, target, saving) in enumerate(plan(kills, chance)):
+    for number in range(kills):
+        processes = 2 if kills // 3 <= number < 2 * (kills // 3) else 1
+        target, saving = chance.choice(TARGETS[processes]), chance.random() < 0.5
         # Steps after the newest checkpoint are in the log already; the kill comes when it has a new one.
         step = max(STEPS_PER_KILL * number + chance.randrange(STEPS_PER_KILL), training.step() + 1)
         print(f"{number + 1}. {target} of {processes}{', while it saves' if saving else ''}: ", end="", flush=True)
         bad += bool(disturb(training, processes, target, saving, step, chance.uniform(0, 0.2)))
     with training.started(1) as job:
         bad += job.wait() != 0
-    problems = [*training.check(), *(f"left: {pid}" for pid in training.processes().values())]
+    problems = training.check()
     print("\n".join(problems) or "no process left, no checkpoint lost or false")
     found, expected = (evaluations(each.output)[-1] for each in (training, undisturbed))
     apart = max(abs(found[key] / value - 1) for key, value in expected.items() if isinstance(value, float) and value)

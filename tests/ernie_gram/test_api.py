@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import paddle
@@ -22,6 +23,7 @@ from reader.batches import fields
 from reader.errors import InputError
 from tests.support import reference_model
 from tests.support.commands import python
+from tests.support.data_frames import FRAMES
 from tests.support.exported_models import random_model, random_sentence, run_with_executor
 from tests.support.model_folders import random_ids
 from tests.support.small_model import NGRAMS, TOKENS, config_of
@@ -137,29 +139,6 @@ def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_
         model.attention("ba " * 99)
 
 
-def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
-    model = Model(random_model("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
-    before = model.encode(["ba be"])[0].hidden
-    ids, labels = tensors(np.array([[2, 5, 6, 4, 3]]), np.array([7]))
-    optimizer = paddle.optimizer.AdamW(0.01, parameters=model.layer.parameters())
-    losses = []
-    model.layer.train()
-    for _ in range(20):
-        loss = paddle.nn.functional.cross_entropy(model.layer.unit_logits(model.layer(ids)[0][:, 3]), labels)
-        loss.backward()
-        optimizer.step()
-        optimizer.clear_grad()
-        losses.append(float(loss))
-    assert losses[-1] < 0.1 * losses[0]
-    after = model.encode(["ba be"])[0].hidden
-    assert np.abs(after - before).max() > 0.1
-    assert all(part.training for part in model.layer.sublayers(include_self=True))
-    assert model.save(tmp_path / "model") == []
-    np.testing.assert_array_equal(Model.load(tmp_path / "model").encode(["ba be"])[0].hidden, after)
-    with pytest.raises(InputError, match="cannot hold"):
-        model.save(tmp_path / "bert", format="bert")
-
-
 def test_a_layer_draws_no_numbers_and_two_models_share_nothing() -> None:
     record = random_model("both")
     paddle.seed(3)
@@ -254,3 +233,58 @@ def test_the_network_is_saved_and_trained_as_a_static_program(tmp_path: Path) ->
         layer(*inputs)[1].square().sum().backward()
     for parameter, wanted in zip(other.parameters(), one.parameters(), strict=True):
         np.testing.assert_allclose(parameter.grad.numpy(), wanted.grad.numpy(), atol=1e-6, err_msg=wanted.name)
+
+
+def test_a_pair_needs_two_sentence_types() -> None:
+    model = Model(random_model("explicit", sent_type_vocab_size=1, use_sentence_embedding=True))
+    assert len(model.encode(["ba"])) == 1
+    with pytest.raises(InputError, match=r"^texts\[1\]: a pair"):
+        model.encode(["ba", ("ba", "be")])
+    with pytest.raises(InputError, match=r"^a pair"):
+        model.attention(("ba", "be"))
+
+
+def test_numbers_must_be_whole_and_positive() -> None:
+    model = Model(random_model("explicit"))
+    sizes: list[Any] = [0, 1.5, "3", None, True, [1, 2]]
+    for size in sizes:
+        with pytest.raises(InputError, match=r"^batch_size: "):
+            model.encode(["ba", ""], batch_size=size)
+        with pytest.raises(InputError, match=r"^top: "):
+            model.fill_mask("[MASK]", top=size)
+    assert len(model.encode(["ba", "be"], batch_size=np.int64(1))) == 2  # type: ignore[arg-type]
+
+
+def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
+    model, frames = Model(random_model("explicit")), [frame({"ba": ["be"]}) for frame in FRAMES]
+    wrong: list[Any] = [("ba", "be", "bi"), ("ba",), 3, None, b"ba", {"ba": "be"}, Path("ba"), *frames]
+    for texts in ("ba be", *wrong[2:]):
+        for door in (model.encode, model.batch):
+            with pytest.raises(InputError, match=r"^texts: "):
+                door(texts)
+    assert model.encode([]) == []
+    with pytest.raises(InputError, match=r"^texts: must have at least one text"):
+        model.batch([])
+    for text in wrong:
+        with pytest.raises(InputError, match=r"^texts\[1\]: expected a text or a pair of texts, not "):
+            model.batch(["ba", text])
+        with pytest.raises(InputError, match=r"^expected a text or a pair of texts, not "):
+            model.attention(text)
+        with pytest.raises(InputError, match=r"^text is "):
+            model.fill_mask(text)
+    with pytest.raises(InputError, match=r"^texts\[1\]: text_b is not a text but 3$"):
+        model.encode(["ba", ("ba", 3)])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("empty", ["", " \n\u3000", "\u200b", "\u0301", "\x00", "\ufffd"])
+def test_an_empty_text_is_refused_in_every_door(empty: str) -> None:
+    model = Model(random_model("explicit"))
+    for encode in (model.encode, model.batch):
+        with pytest.raises(InputError, match=r"^texts\[1\]: "):
+            encode(["ba", empty])
+    for call in (model.attention, model.fill_mask):
+        with pytest.raises(InputError, match=r"^text "):
+            call(empty)
+    for pair, name in (((empty, "ba"), "text_a"), (("ba", empty), "text_b")):
+        with pytest.raises(InputError, match=rf"^{name} "):
+            model.texts.encode(pair)

@@ -65,8 +65,10 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
     # Only a generator is sampled.
     fewer = fill(str(model), "--json", "--top", "4000", "--draws", "1", stdin=LINES).stdout
     assert (fewer == done.stdout) == (model.name != "both")
-    only_ngrams = fill(str(model), "--ngrams", "bu [MASK]")
+    only_ngrams = fill(str(model), "--json", "--ngrams", "bu [MASK]")
     assert only_ngrams.stderr.startswith("error: ngrams: ") == (model.name == "contiguous")
+    guesses = [guess for line in only_ngrams.stdout.splitlines() for guess in json.loads(line)["masks"][0]]
+    assert all(" " in guess["unit"] for guess in guesses)
 
 
 def test_invalid_input_gives_a_one_line_error(finished: Path, tmp_path: Path) -> None:

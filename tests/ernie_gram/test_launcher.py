@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import socket
 import sys
 from pathlib import Path
@@ -11,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from ernie_gram import pretrain
-from ernie_gram.run.heartbeat import read_beat
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, Done, call, shell, started, wait_for
+from tests.support.commands import ROOT, Done, call, shell
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -51,7 +49,7 @@ def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
 
 
 def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
-    """With PADDLE_VERBOSE=1, Paddle prints more in each process.
+    """Paddle would print more in each process.
 
     There is one GPU, but the two processes are to use the CPU; so their groups are gloo's, whatever the environment. A
     warning is printed once, although the launcher checks the input first.
@@ -68,27 +66,6 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
     # The command, which is the launcher too, and its processes.
     assert len((tmp_path / "starts.txt").read_text().splitlines()) == 1 + 2
-
-
-def test_a_machine_whose_others_do_not_come_says_where_it_waits(built: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log" / "machine_1"
-    master = "127.0.0.1:9"  # nobody listens there
-    variables = {
-        "LAUNCH_ARGS": f"--master {master} --nnodes 2 --rank 1",
-        "NPROC": "1",
-        "LOG_DIR": str(tmp_path / "log"),
-    }
-    command = ["-m", "ernie_gram.pretrain", "conf/ablation/explicit.yaml", *options(built, tmp_path / "run")]
-    with started(*command, **variables) as process:
-        heartbeat = log / f"heartbeat.1.{platform.node()}"
-        assert wait_for(lambda: (beat := read_beat(heartbeat)) and beat.activity.startswith("waits for"))
-        beat = read_beat(heartbeat)
-        assert beat
-        assert beat.activity == f"waits for all processes at {master}"
-        process.terminate()
-        shown = process.communicate(timeout=60)[0]
-    assert shown == f"ranks    1 of 2, from rank 1; all meet at {master}\n"
-    assert process.returncode == 143
 
 
 SRUN = """#!/bin/bash

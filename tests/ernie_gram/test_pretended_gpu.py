@@ -9,30 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ernie_gram import fill_mask, infer, preflight
+from ernie_gram import fill_mask, infer
 from tasks.convert import main as convert
-from tests.support.commands import Done, call
 from tests.support.pretended_gpu import on_gpu
-from tests.support.runs import evaluations, options, pretrain, train_losses
+from tests.support.runs import pretrain
 from tests.support.static_programs import call_in_scope
-
-
-def test_pre_training_recomputes_resumes_and_accumulates(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
-    def train(output: str, steps: int, *more: str) -> Done:
-        pretended_gpu.clear()
-        settings = [f"--trainer.max_steps={steps}", "--optimizer.decay_steps=8", "--trainer.eval_every=2"]
-        done = pretrain(built, tmp_path / output, *settings, *more).ok()
-        # No operation of the program was rewritten; the memory in the log is the GPU's.
-        assert set(on_gpu(pretended_gpu)) == {"peak"}
-        return done
-
-    train("undisturbed", 4)
-    train("run", 2, "--trainer.recompute=true", "--trainer.device=gpu")
-    assert "resumes from" in train("run", 4).stdout
-    assert train_losses(tmp_path / "run") == train_losses(tmp_path / "undisturbed")
-    assert "resumes from" in train("run", 6, "--trainer.micro_batch=3").stdout
-    assert [step for step, *_ in train_losses(tmp_path / "run")] == [1, 2, 3, 4, 5, 6]
-    assert [evaluation["step"] for evaluation in evaluations(tmp_path / "run")] == [0, 2, 4, 6]
 
 
 def test_a_job_on_the_cpu_of_a_machine_with_a_gpu_is_prepared_for_a_cpu(
@@ -63,10 +44,3 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
         assert set(json.loads(answer)) == {"text", "vector" if outputs == "encoder" else "masks"}
     units = [[unit["unit"] for unit in json.loads(line)["masks"][0]] for line in (answer, *filled)]
     assert units[0] == units[1]
-
-
-def test_the_preflight_measures_a_gpu(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
-    done = call(preflight.main, *options(built, tmp_path / "run"), "--bandwidth=1GB", "--gpus=2").ok()
-    assert on_gpu(pretended_gpu) == []
-    assert "measured " in done.stdout
-    assert not list(tmp_path.iterdir())

@@ -15,7 +15,8 @@ from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
-from tests.support.objectives import CONFIGS
+from tests.support import runs
+from tests.support.objectives import as_options
 
 QUICK = os.environ.get("GPU_CHECK_QUICK") == "1"
 STEPS = 10
@@ -36,29 +37,14 @@ def options(folder: Path, name: str, *more: str, steps: int = STEPS, rung: str =
 
     There is no dropout, because each device draws different masks. `more` may override any option.
     """
-    layers, width, length, batch = (1, 32, 32, 8) if QUICK else (2, 256, 128, 32)
+    given = dict.fromkeys(("model.max_position_embeddings", "data.max_seq_len"), 128)
+    given |= {"model.hidden_size": 256, "data.batch_size": 32, "model.num_hidden_layers": 2}
     return [
-        f"--config={CONFIGS / f'{rung}.yaml'}",
-        f"--paths.corpus={folder / 'corpus'}",
-        "--paths.held_out=null",
-        f"--paths.output={folder / name}",
-        f"--model.num_hidden_layers={layers}",
-        f"--model.hidden_size={width}",
-        "--model.num_attention_heads=4",
-        f"--model.max_position_embeddings={length}",
-        f"--data.max_seq_len={length}",
-        f"--data.batch_size={batch}",
-        "--model.use_relative_position=true",
-        "--model.hidden_dropout_prob=0",
-        "--model.attention_probs_dropout_prob=0",
-        "--optimizer.learning_rate=1e-3",
-        "--optimizer.warmup_steps=2",
+        *runs.options(folder, folder / name, *as_options(rung), *runs.NO_DROPOUT),
+        *("--paths.held_out=null", "--model.use_relative_position=true", "--optimizer.learning_rate=1e-3"),
+        *(["--model.num_hidden_layers=1"] if QUICK else [f"--{key}={value}" for key, value in given.items()]),
         # The learning rate must not depend on where a run stops.
-        "--optimizer.decay_steps=1000",
-        f"--trainer.max_steps={steps}",
-        "--trainer.log_every=1",
-        f"--trainer.save_every={steps}",
-        "--trainer.peak_tflops=1",
+        *("--optimizer.decay_steps=1000", f"--trainer.max_steps={steps}", f"--trainer.save_every={steps}"),
         *more,
     ]
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import statistics
 import sys
-import time
 from collections import Counter
 
 import pytest
 
-from ernie_gram.distributed.measure import allocated_peak, matmul_peak
-from ernie_gram.distributed.world import start_world
-from ernie_gram.pretraining.terms.catalog import step_flops
+from tests.benchmarks.pretrain_step import MODELS, measure_one
 from tests.gpu.runs import QUICK
-from tests.gpu.steps import STEP, base_step
+from tests.gpu.steps import STEP
 from tests.gpu.test_numbers import require_precision
 from tests.support.commands import shell
 
@@ -66,12 +62,12 @@ def copies_in(text: str) -> tuple[Counter[str], dict[str, Counter[str]]]:
 
 
 @pytest.mark.parametrize(
-    ("precision", "recompute"),
-    [("float32", "false"), ("float32", "true"), ("bfloat16", "false"), ("float16", "false")],
+    ("precision", "rung"),
+    [("float32", "full"), ("float32", "full+recompute"), ("bfloat16", "full"), ("float16", "full")],
 )
-def test_a_step_copies_nothing_but_what_is_listed(precision: str, recompute: str) -> None:
+def test_a_step_copies_nothing_but_what_is_listed(precision: str, rung: str) -> None:
     require_precision(precision)
-    done = shell(sys.executable, "-m", "tests.gpu.steps", precision, recompute, **LOG)
+    done = shell(sys.executable, "-m", "tests.gpu.steps", precision, rung, **LOG)
     assert done.returncode == 0, done.stderr[-2000:]
     places, ways = copies_in(done.stderr.partition(STEP)[2])
     print(f"{precision}: {dict(places)}")
@@ -83,36 +79,17 @@ def test_a_step_copies_nothing_but_what_is_listed(precision: str, recompute: str
 
 @pytest.mark.parametrize("precision", ["float32", "16 bits"])
 def test_the_speed_of_a_step_of_the_base_model_is_printed(precision: str) -> None:
-    """As large a batch as fits, beginning with that of the settings. float32 is without TF32 here."""
+    """float32 is without TF32 here."""
     import paddle
 
     if precision != "float32":
         precision = "bfloat16" if paddle.device.cuda.get_device_capability() >= (8, 0) else "float16"
-    world = start_world("gpu", precision)
-    sequences = 8 if QUICK else 32
-    while True:
-        executor, scope = paddle.static.Executor(world.place), paddle.static.Scope()
-        program, batch, config, sizes, shape = base_step(sequences, precision, world, small=QUICK)
-        try:
-            with paddle.static.scope_guard(scope):
-                executor.run(program.startup)
-                hosts, steps = [], []
-                for _ in range(8):
-                    paddle.device.cuda.synchronize()
-                    began = time.perf_counter()
-                    program.step(executor, batch)
-                    hosts.append(time.perf_counter() - began)
-                    paddle.device.cuda.synchronize()
-                    steps.append(time.perf_counter() - began)
-            break
-        except MemoryError:  # ResourceExhaustedError in Python
-            assert sequences > 1
-            sequences //= 2
-    peak = matmul_peak(executor, precision, 0.1 if QUICK else 2.0)
-    seconds, flops = statistics.median(steps[3:]), sum(step_flops(config, sizes, shape).values())
+    name = "tiny" if QUICK else "base_en_16g"
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        found = measure_one(name, "full", precision, 5, "gpu")
+    _, _, _, sequences, length, *_ = MODELS[name]
+    share = found["flops"] / found["seconds"] / found["product"]
     print(
-        f"{precision}, {sequences} sequences: host {1e3 * statistics.median(hosts[3:]):.0f} ms, until the GPU has "
-        f"finished {1e3 * seconds:.0f} ms, {sequences * config.data.max_seq_len / seconds:,.0f} tokens/s, "
-        f"{flops / seconds / peak:.0%} of {peak / 1e12:.1f} TFLOP/s, {allocated_peak(world) / 2**30:.1f} GiB, "
-        f"first step {steps[0]:.0f} s"
+        f"{precision}: {1e3 * found['seconds']:.0f} ms, {sequences * length / found['seconds']:,.0f} tokens/s, "
+        f"{share:.0%} of {found['product'] / 1e12:.1f} TFLOP/s, {found['allocated']:.1f} GB"
     )

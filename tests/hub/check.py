@@ -73,14 +73,7 @@ def check_models(folder):
     good = True
     for path in sorted(path for path in folder.iterdir() if path.is_dir()):
         difference, pickled = largest_difference(path), largest_difference(path, use_safetensors=False)
-        needs_mask = (path / EXAMPLE).is_file()
-        line = f"{path.name:42} {difference:.1e}  .pdparams {pickled:.1e}"
-        if needs_mask:
-            example = path / EXAMPLE
-            example.rename(example.with_suffix(".hidden"))
-            line += f"  without the mask {largest_difference(path):.1e}"
-            example.with_suffix(".hidden").rename(example)
-        print(line, flush=True)
+        print(f"{path.name:42} {difference:.1e}  .pdparams {pickled:.1e}", flush=True)
         good &= max(difference, pickled) <= TOLERANCE
         check_bfloat16(path)
     return good
@@ -119,21 +112,16 @@ def check_tokens(folder):
     """Print how many texts have other token IDs and why; return whether every difference has a known reason."""
     stored = json.loads((folder / "texts.json").read_text())
     tokenizer = AutoTokenizer.from_pretrained(str(folder))
-    kinds, examples = Counter(), {}
+    kinds = Counter()
     for text, ours, separate in zip(stored["texts"], stored["ids"], stored["separate"], strict=True):
         theirs = tokenizer(text)["input_ids"]
         if theirs == ours:
             continue
         kind = "symbols" if theirs == separate else "names of special tokens" if SPECIAL.search(text) else "unknown"
         kinds[kind] += 1
-        examples.setdefault(kind, []).append(text)
-    total = len(stored["texts"])
-    print(
-        f"token IDs: {type(tokenizer).__name__}, {total} texts, {sum(kinds.values())} differ: {dict(kinds)}", flush=True
-    )
-    for kind, texts in examples.items():
-        for text in texts[:EXAMPLES_SHOWN]:
+        if kinds[kind] <= EXAMPLES_SHOWN:
             print(f"  {kind}: {text[:100]!r}", flush=True)
+    print(f"token IDs: {type(tokenizer).__name__}, {len(stored['texts'])} texts, differ: {dict(kinds)}", flush=True)
     return not kinds["unknown"]
 
 
@@ -182,8 +170,6 @@ def main():
     write_theirs(folder / "theirs")
     for path in sorted((folder / "tokens").iterdir()):
         good &= check_tokens(path)
-    ours = sorted({name.partition(".")[0] for name in sys.modules} & {"reader", "ernie_gram", "tasks", "tests"})
-    assert not ours, f"imported: {ours}"
     sys.exit(0 if good else "an output or a token ID differs")
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from reader.build import build_parser, main
-from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import words_to_remember
-from reader.errors import InputError, InUseError, OptionError
+from reader.errors import InputError, InUseError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.lock_files import locked_name
 from reader.system.output_files import resumable_folder
+from reader.text.map_segments import max_workers
 from tests.support.commands import ERNIE_GRAM, build, call, kill_when
 from tests.support.further_cases import only
 
@@ -48,7 +48,7 @@ def test_text_without_words_or_ngrams_is_refused(built: Path, tmp_path: Path) ->
     (tmp_path / "text.txt").write_text("a b\n")
     arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
     for options in (["3:1"], ["1:1"], ["2:1", "--max_ngram_tokens", "1"], ["2:1", "--min_count", "2"]):
-        with pytest.raises(OptionError, match=r"text\.txt: no n-gram is left"):
+        with pytest.raises(InputError, match=r"text\.txt: no n-gram is left"):
             run("lexicon", *arguments, "--top", *options)
     assert not (tmp_path / "l.tsv").exists()
     (tmp_path / "text.txt").write_text("\u3000\n\u200b\n")
@@ -219,10 +219,7 @@ def test_a_lexicon_among_the_texts_is_no_text_and_the_field_of_the_text_reaches_
 
 
 def test_many_workers_and_the_words_that_they_remember_respect_the_memory_limit() -> None:
-    arguments = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
-    for memory, workers, allowed in (("2GB", "8", 8), ("320MB", "64", 6), ("2GB", "256", 82)):
-        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", workers])
-        assert resources_from(args).workers == allowed
+    assert [max_workers(memory) for memory in (320 * 10**6, 2 * 10**9)] == [6, 82]
     # A table of a million words takes about 100 MB.
     assert words_to_remember(10**9) == 1 << 20
     assert words_to_remember(2 * 10**9 // 64) * 110 == pytest.approx(2 * 10**9 / 64 / 8, rel=0.01)

@@ -12,7 +12,7 @@ from reader import build_messages
 from reader.build import main
 from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import Corpus
-from reader.tokenization.vocabulary import unknown_share, unknown_share_of_words, unknown_warning
+from reader.tokenization.vocabulary import unknown_share, unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import build, call
 
@@ -69,18 +69,15 @@ def shares(text: str) -> list[str]:
     return [share for line in text.splitlines() if "[UNK]" in line for share in re.findall(r"\d+\.\d\d%", line)]
 
 
-def test_every_command_prints_the_same_share_and_warns(folder: Path) -> None:
-    vocab, lexicon = ["--vocab", str(folder / "vocab")], ["--lexicon", str(folder / "lexicon")]
+def test_a_corpus_has_the_same_share_with_and_without_a_lexicon_and_is_warned_of(folder: Path) -> None:
+    vocab, lexicon = ["--vocab", str(folder / "vocab")], str(folder / "lexicon")
     for name, share in SHARES.items():
         text = ["--input", str(folder / "text" / name)]
-        for arguments in (
-            ["lexicon", *text, *vocab, "--top", "2:4", "--output", str(folder / "lexicon"), "--overwrite"],
-            ["corpus", *text, *vocab, *lexicon, "--output", str(folder / "corpus"), "--overwrite"],
-            ["corpus", *text, *vocab, "--output", str(folder / "corpus"), "--overwrite"],
-        ):
-            done = call(main, *arguments)
-            assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), arguments
-            assert done.stderr.splitlines()[-1].startswith(f"warning: {folder}")
+        build("lexicon", *text, *vocab, "--top", "2:4", "--output", lexicon, "--overwrite")
+        for more in (["--lexicon", lexicon], []):
+            done = call(main, "corpus", *text, *vocab, *more, "--output", str(folder / "corpus"), "--overwrite")
+            assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), more
+            assert f"warning: {folder / 'corpus'}: " in done.stderr
             assert "give a --vocab of the text's language" in done.stderr
 
 
@@ -91,8 +88,6 @@ def test_tokens_that_come_from_no_text_do_not_count_and_the_warning_names_the_op
     counts[[vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.unk]] = 100, 10, 20, 1
     counts[5:] = 2, 1
     assert unknown_share(counts, vocabulary) == 1 / 4
-    # "ab" has two tokens.
-    assert unknown_share_of_words(["ab", "c"], np.array([3, 2]), vocabulary) == 2 / 8
     lower, capital = [*SPECIAL, "a"], [*SPECIAL, "a", "B"]
     assert unknown_warning(0.03, WordPieceVocabulary(lower), "advice") is None
     for tokens, lowercase, end in ((lower, True, "advice"), (capital, False, "advice"), (lower, False, "--cased")):

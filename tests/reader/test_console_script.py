@@ -31,7 +31,6 @@ def test_every_command_is_in_the_list_and_the_nearest_name_is_given_for_a_misspe
     for typed, nearest in (
         ("predcit", "did you mean predict?"),
         ("fill_mask", "did you mean fill-mask?"),
-        ("export", "use convert --to"),
         ("zzz", ""),
     ):
         done = call(main, typed)

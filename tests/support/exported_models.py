@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.api import Model
+from ernie_gram.formats.heads import PREDICTION_SECTIONS
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.inference.description import DESCRIPTION
@@ -50,9 +51,8 @@ def random_model(rung: str | None, **changes: Any) -> ModelRecord:
         shapes |= parameter_shapes(config, CorpusSizes(TOKENS, NGRAMS if lexicon else 0))
     random = np.random.default_rng(7)
     parameters = {name: 0.3 * random.standard_normal(size).astype(np.float32) for name, size in shapes.items()}
-    return ModelRecord(
-        Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, asdict(config) if config else None
-    )
+    heads = {key: asdict(getattr(config, key)) for key in PREDICTION_SECTIONS} if config else None
+    return ModelRecord(Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, heads)
 
 
 def run_with_executor(

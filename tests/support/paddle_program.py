@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-from ernie_gram.pretraining import network
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -75,19 +72,6 @@ def _draws(product: Any) -> bool:
     """Return whether a product adds up the probabilities of the blocks from which samples are drawn."""
     names = [product.operand_source(i).get_defining_op().name() for i in (0, 1)]
     return names == ["pd_op.softmax", "pd_op.one_hot"]
-
-
-def evaluation_product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
-    """Return the operations of all matrix products of the evaluation program, counted as by `product_flops`."""
-    portable = partial(open_program, portable=True)
-    with fresh_scope() as executor, patch.object(network, "open_program", portable):
-        program = network.build_evaluation(config, sizes, 1)
-        products = _products(program.main.global_block())
-        with paddle.static.program_guard(program.main):
-            shapes = [paddle.shape(op.operand_source(i)) for op in products for i in (0, 1)]
-        executor.run(program.startup)
-        fetched = executor.run(program.main, feed={name: batch[name] for name in program.feeds}, fetch_list=shapes)
-    return sum(_operations(op, fetched[2 * i], fetched[2 * i + 1]) for i, op in enumerate(products))
 
 
 def _operations(op: paddle.base.libpaddle.pir.Operation, left: np.ndarray, right: np.ndarray) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
+from xml.etree import ElementTree
 
 import yaml
 from matplotlib.figure import Figure
@@ -16,15 +16,12 @@ from ernie_gram.reporting.charts import svg_text
 from ernie_gram.run.run_log import RunLog
 from tests.support.commands import Done, call
 
-VOID = ("meta", "input")
 
-
-@dataclass
-class Table:
+class Table(NamedTuple):
     """The rows of a table: the text of each cell, and what is shown when the pointer is over it."""
 
-    rows: list[list[str]] = field(default_factory=list)
-    titles: list[list[str]] = field(default_factory=list)
+    rows: list[list[str]]
+    titles: list[list[str]]
 
     def row(self, first: str) -> dict[str, str]:
         """Return the cells of the first row that begins with a text, by the heading of their column."""
@@ -36,45 +33,24 @@ class Table:
         return dict(zip(self.rows[0], self.titles[number], strict=True))
 
 
-class Page(HTMLParser):
-    """A parsed page.
+class Page:
+    """A parsed page: its elements, its tables in order, and all text outside of styles.
 
-    Attributes:
-        elements: name and attributes of every element, in order.
-        tables: in order; text: all text outside of styles; unclosed: names of elements that are still open.
+    An element that is not closed fails, but for those that HTML does not close.
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.tables: list[Table] = []
-        self.text = ""
-        self.unclosed: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
-        self.elements.append((tag, attributes))
-        if tag not in VOID:
-            self.unclosed.append(tag)
-        if tag == "table":
-            self.tables.append(Table())
-        elif tag == "tr":
-            self.tables[-1].rows.append([])
-            self.tables[-1].titles.append([])
-        elif tag in ("td", "th"):
-            self.tables[-1].rows[-1].append("")
-            self.tables[-1].titles[-1].append(attributes.get("title", ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.unclosed.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.unclosed and self.unclosed[-1] != "style":
-            self.text += data
-        if {"td", "th"} & {*self.unclosed}:
-            self.tables[-1].rows[-1][-1] += data
+        text = path.read_text(encoding="utf-8").removeprefix("<!DOCTYPE html>")
+        self.root = ElementTree.fromstring(re.sub(r"<((?:meta|input)\b.*?)( checked)?>", r"<\1/>", text))
+        for element in self.root.iter():
+            if element.tag.endswith("style"):
+                element.text = None
+        self.text = "".join(self.root.itertext())
+        self.tables = []
+        for table in self.root.iter("table"):
+            rows = [[*row] for row in table.iter("tr")]
+            texts = [["".join(cell.itertext()) for cell in row] for row in rows]
+            self.tables.append(Table(texts, [[cell.get("title", "") for cell in row] for row in rows]))
 
     def table_with(self, *heads: str) -> Table:
         """Return the first table that has these columns."""
@@ -123,13 +99,13 @@ def perplexities(units: float, ngrams: float) -> dict[int, dict[str, float]]:
 
 def assert_self_contained(page: Page) -> None:
     """Check that a page loads and runs nothing."""
-    assert page.unclosed == []
-    for name, attributes in page.elements:
+    for element in page.root.iter():
+        name, attributes = element.tag.rpartition("}")[2], element.attrib
         assert name not in ("script", "img", "link", "iframe", "object", "embed", "base", "form", "a"), name
         assert "src" not in attributes
         assert not attributes.get("href", "")
-        assert attributes.get("xlink:href", "#").startswith("#")
+        assert attributes.get("{http://www.w3.org/1999/xlink}href", "#").startswith("#")
         assert not [key for key in attributes if key.startswith("on")]
         assert "url(" not in attributes.get("style", "")
-    [policy] = [each["content"] for name, each in page.elements if name == "meta" and "http-equiv" in each]
+    [policy] = [each.attrib["content"] for each in page.root.iter("meta") if "http-equiv" in each.attrib]
     assert policy == "default-src 'none'; style-src 'unsafe-inline'"

@@ -18,6 +18,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
+from ernie_gram.training.config import skips_updates
 from ernie_gram.training.program import Program, build_training
 
 Arrays = dict[str, np.ndarray]
@@ -78,4 +79,5 @@ def training_program(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build the program that the trainer runs, for one process."""
     world = World(0, 1, current_place())
     network, sparse = PretrainNetwork(config, sizes, 1), sparse_parameters(config)
-    return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute)
+    skips = skips_updates(config.optimizer, config.trainer)
+    return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute, skips)

@@ -10,7 +10,7 @@ from typing import Any
 from tasks.files.official import Examples, OnBadRow, load_split
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Source, Split, Task
-from tasks.layouts.rows import AnyRow, Layout, Row, Wanted
+from tasks.layouts.rows import AnyRow, Layout, Row
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -30,8 +30,8 @@ def write_lines(path: Path, *values: Any) -> Path:
 
 
 def read(layout: Layout, *files: Path, labelled: bool = True) -> list[AnyRow]:
-    roles = {role.name: role for kind in KINDS.values() for role in kind.roles}
-    return list(layout.rows(files, Wanted(labelled, roles)))
+    wanted = {name: role for kind in KINDS.values() for name, role in kind.wanted(labelled).items()}
+    return list(layout.rows(files, wanted))
 
 
 def values(layout: Layout, *files: Path, labelled: bool = True) -> list[Mapping[str, Any]]:

@@ -9,58 +9,34 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from textwrap import dedent
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from reader.errors import one_line_errors
 from tests.support.commands import ROOT
 
-ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
+HEADING = re.compile(r'^(?:<a id="([\w-]+)"></a>\n+)?(#+) (.+)\n', re.MULTILINE)
 
 
-class Heading(NamedTuple):
-    """A heading: its level, from 1, its anchor, and the indented blocks below it, up to the next heading."""
+def sections(path: Path) -> list[tuple[int, str, list[str]]]:
+    """Return the level of each heading of a page, from 1, its anchor, and the indented blocks below it.
 
-    level: int
-    anchor: str
-    blocks: list[str]
-
-
-def sections(path: Path) -> list[Heading]:
-    """Return the headings of a page in their order. The anchor is the line before a heading, or made of its words."""
-    found: list[Heading] = []
-    anchor = ""
-    for lines in _paragraphs(path.read_text(encoding="utf-8")):
-        for line in lines:
-            if marked := ANCHOR.fullmatch(line):
-                anchor = marked[1]
-            elif heading := re.match(r"(#+) (.+)", line):
-                words = re.sub(r"[^\w\s-]", "", heading[2].lower()).replace(" ", "-")
-                found.append(Heading(len(heading[1]), anchor or words, []))
-                anchor = ""
-        if lines[0].startswith("    "):
-            found[-1].blocks.append("\n".join(line[4:] for line in lines))
+    The anchor is the line before a heading, or made of its words.
+    """
+    page = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    _, *parts = HEADING.split(page)
+    found = []
+    for marked, marks, title, body in zip(*(parts[i::4] for i in range(4)), strict=True):
+        words = re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-")
+        blocks = [text.strip("\n") for text in re.split(r"\n\s*\n", body)]
+        found.append((len(marks), marked or words, [dedent(text) for text in blocks if text.startswith("    ")]))
     return found
-
-
-def _paragraphs(page: str) -> Iterator[list[str]]:
-    """Yield the lines between blank lines; no fenced blocks."""
-    for text in re.split(r"\n\s*\n", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)):
-        if lines := [line for line in text.split("\n") if line.strip()]:
-            yield lines
 
 
 STEPS, WARMUP = "--trainer.max_steps 1000", "--optimizer.warmup_steps 100"
 EPOCHS = "--optimizer.epochs 3"
-
-
-def replaced(text: str, pairs: Mapping[str, str]) -> str:
-    """Return a text in which the keys are replaced by the values."""
-    for old, new in pairs.items():
-        text = text.replace(old, new)
-    return text
 
 
 def script(page: Path, folder: Path, pairs: Mapping[str, str]) -> str:
@@ -69,11 +45,12 @@ def script(page: Path, folder: Path, pairs: Mapping[str, str]) -> str:
     Args:
         pairs: what is replaced in the page's commands, which must have it, and what stands in its place.
     """
-    blocks = next(section.blocks for section in sections(page) if section.anchor == "ten-minutes")
+    blocks = next(blocks for _, anchor, blocks in sections(page) if anchor == "ten-minutes")
     commands, pairs = "\n".join(blocks), {**pairs, "output/first": str(folder)}
-    assert all(old in commands for old in pairs)
-    typed = replaced(commands, pairs)
-    return f'ernie-gram() {{ "{sys.executable}" -m reader.console_script "$@"; }}\nset -euxo pipefail\n{typed}'
+    for old, new in pairs.items():
+        assert old in commands, old
+        commands = commands.replace(old, new)
+    return f'ernie-gram() {{ "{sys.executable}" -m reader.console_script "$@"; }}\nset -euxo pipefail\n{commands}'
 
 
 def main() -> None:

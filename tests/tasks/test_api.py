@@ -28,7 +28,6 @@ from tests.support.task_files import write_lines
 from tests.support.tiny_task import SETTINGS
 
 TEXTS = ["the cat sat", "a dog ran home now", "it ran"]
-CONTEXT = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
 
 
 def short(row: dict[str, Any]) -> Row:
@@ -163,20 +162,6 @@ def test_a_table_is_read_by_its_columns(frame: Any, tmp_path: Path) -> None:
     expected = tags.predict(tokens)
     assert tags.predict(frame({"tokens": [np.array(each) for each in tokens]})) == expected
     assert tags.predict(frame({"text": ["the cat", "it"], "n": [1, 2]})) == tags.predict(["the cat", "it"])
-
-
-def test_an_empty_text_is_refused_whatever_the_kind(tmp_path: Path) -> None:
-    bad: dict[str, Any] = {
-        "rte": ("it", ""),
-        "qqp": {"text_a": " ", "text_b": "it"},  # Its own files may have empty texts.
-        "squad2": (CONTEXT, "\u200b"),
-        "conll2003": "\u200b",
-        "race": {"context": CONTEXT, "question": "it _", "options": ["the", ""]},
-    }
-    for name, row in bad.items():
-        model = FineTuned.load(made_run(tmp_path / name, TASKS[name]))
-        with pytest.raises(InputError, match=r"^rows\[0\]: .* is empty"):
-            model.predict([row])
 
 
 def test_training_is_that_of_the_command(tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None) -> None:

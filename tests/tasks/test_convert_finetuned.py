@@ -109,6 +109,7 @@ def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
 def scores_by_hand(export: Path, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
     """Return what PaddleNLP's class computes from the files: its one linear layer over the encoder's outputs."""
     model, weights = read_model(export), load_file(export / "model.safetensors")
+    assert all(name.startswith(("ernie_gram.", "classifier.")) for name in weights)  # as the class names them
     fields = (batch[name] for name in ("input_ids", "lengths", "sentence_ids"))
     hidden, *pooled = encoder_output_for(model.config, model.parameters, *fields)
     vectors = hidden.reshape(-1, hidden.shape[2])[batch["slots"]] if by_slot else pooled[0]

@@ -25,7 +25,8 @@ from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, checked, finetune, opt
 
 def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> None:
     done = finetune(tiny_task, tmp_path / "run", "--check").ok()
-    assert f"train    {TRAIN_ROWS} rows: {TRAIN_ROWS} examples" in done.stdout
+    counts = f"{TRAIN_ROWS} rows: {TRAIN_ROWS} examples; {TRAIN_ROWS} samples, {TRAIN_ROWS} inputs"
+    assert done.stdout.startswith(f"train    {counts} with 8 tokens on average, 0.00% [UNK]\ndev  ")
     assert "training 32 steps of 8 samples, 4 epochs" in done.stdout
     assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
     assert not (tmp_path / "run").exists()
@@ -56,16 +57,13 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     assert "  bad rows skipped 1:" in lines
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
     run.claim_output().close()
-    skipped = tmp_path / "run" / "skipped_rows.txt"
-    assert "dev.tsv:5\tthe label '7'" in skipped.read_text()
     # Nothing of an earlier training stays that this one does not write again.
-    earlier = [skipped.with_name(name) for name in ("result.json", "predictions_dev.jsonl", "best")]
+    earlier = [tmp_path / "run" / name for name in ("result.json", "predictions_dev.jsonl", "best")]
     earlier[-1].mkdir()
     for path in earlier[:-1]:
         path.touch()
-    later = replace(run, train=replace(run.train, report=replace(run.train.report, bad=())), dev=())
-    later.claim_output().close()
-    assert not [path for path in (skipped, *earlier) if path.exists()]
+    run.claim_output().close()
+    assert not [path for path in earlier if path.exists()]
     assert len(run.dev[0].features) == DEV_ROWS - 1
 
 

@@ -91,7 +91,7 @@ def test_the_tasks_of_a_benchmark_are_trained_once_if_they_are_there(tiny_task: 
     )
     for row in rows:
         assert row in text
-    assert text.endswith("ERNIE-Gram (Chinese): published by the paper (Xiao et al., NAACL 2021), table 4.\n")
+    assert text.endswith("ERNIE-Gram (Chinese): published by the paper (Xiao et al., NAACL 2021).\n")
     # A recorded run needs no folder.
     shutil.rmtree(output / "lcqmc,seed=1")
     assert "2 runs, 2 finished before" in call(main, "chinese", *command).stdout
@@ -179,7 +179,7 @@ def test_a_sweep_refuses_a_run_that_another_process_trains(tiny_task: Path, tmp_
     output = tmp_path / "sweep"
     output.mkdir()
     with lock_output(output / "task,learning_rate=0.02,seed=1"):
-        done = call(main, *arguments(tiny_task, output, "--learning_rates", "1e-2", "2e-2"))
+        done = call(main, *arguments(tiny_task, output, "--learning_rates", "2e-2"))
     assert done.returncode == 1
     assert "learning_rate=0.02,seed=1 is in use by process" in done.stderr
     assert len(list(output.iterdir())) == 1
@@ -227,7 +227,7 @@ def test_tasks_come_before_models_and_options(tiny_task: Path, tmp_path: Path, m
         (["--vary", "paths.output", "a", "b"], "paths.output: cannot vary"),
         (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: cannot vary"),
         (["--batch_sizes", "0"], "optimizer.batch_size: "),
-        (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: "),
+        (["--processes", "2", "--batch_sizes", "1"], "optimizer.batch_size: "),
         (["--pretrain.seed=2"], "--pretrain: must be given"),
         (["--pretrain", "x.yaml"], "MODEL: "),
     ],

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError, quoted
 from reader.system.untrusted_text import MAX_BYTES, json_value
 
@@ -32,8 +32,6 @@ TYPES: Mapping[str, np.dtype] = {"bfloat16": BFLOAT16} | {
         *("uint8", "uint16", "uint32", "uint64"),
     )
 }
-# Types that become float32, and how.
-CONVERTED = {"float16": "read as", "bfloat16": "read as", "float64": "rounded to"}
 
 MAX_DIMENSIONS = 8
 MAX_NAME = 500  # characters
@@ -47,14 +45,6 @@ NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16
 }
 # Paddle stores the bits of bfloat16 so, and has no 16-bit unsigned numbers itself.
 NAMES["U16"] = "bfloat16"
-
-
-@dataclass(frozen=True)
-class StoredArrays:
-    """The arrays of a file by name, and notes on what was left out or converted, one line each, for the console."""
-
-    arrays: dict[str, np.ndarray]
-    notes: tuple[str, ...] = ()
 
 
 def checked_sizes(sizes: object) -> tuple[int, ...]:
@@ -76,13 +66,8 @@ def view_of_bytes(
     sizes = checked_sizes(shape)
     needed = math.prod(sizes) * dtype.itemsize
     if needed != len(data):
-        raise ValueError(f"shape {list(sizes)} of {type_name(dtype)} takes {needed} bytes, but {len(data)} are stored")
+        raise ValueError(f"the shape {list(sizes)} takes {needed} bytes, but {len(data)} are stored")
     return np.frombuffer(data, dtype).reshape(sizes, order=order)
-
-
-def type_name(dtype: np.dtype) -> str:
-    """Return the name of an element type; numpy's name for BFLOAT16 is "void16"."""
-    return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
 def forget_pages(array: np.ndarray) -> None:
@@ -100,28 +85,21 @@ def forget_pages(array: np.ndarray) -> None:
         mapped.madvise(mmap.MADV_DONTNEED, start, first + array.nbytes - start)
 
 
-def checked_arrays(path: Path, found: StoredArrays, file_size: int) -> StoredArrays:
+def checked_arrays(path: Path, arrays: Arrays, file_size: int) -> Arrays:
     """Return the arrays of a file, contiguous, floating-point numbers as float32: views where they are that already.
 
     `file_size` is the number of bytes that the arrays come from. Raises InputError if there is no array, for a name
     that is not printable text, or if the arrays are together larger than 4 times the file.
     """
-    if not found.arrays:
+    if not arrays:
         raise InputError(f"{path}: holds no arrays at its top level; a dict of names and arrays alone is read")
-    total = sum(array.nbytes for array in found.arrays.values())
+    total = sum(array.nbytes for array in arrays.values())
     if total > MAX_SHARING * file_size:
         raise InputError(f"{path}: its {file_size:,} bytes are used repeatedly for arrays of {total:,} bytes; not read")
-    for name in found.arrays:
+    for name in arrays:
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
             raise InputError(f"{path}: the name {quoted(name)} is not printable text of 1 to {MAX_NAME} characters")
-    arrays = {name: _converted(array) for name, array in found.arrays.items()}
-    names = [type_name(array.dtype) for array in found.arrays.values()]
-    notes = [
-        f"{path.name}: {names.count(stored_as)} of {len(names)} arrays stored as {stored_as}, {how} float32"
-        for stored_as, how in CONVERTED.items()
-        if stored_as in names
-    ]
-    return StoredArrays(arrays, (*found.notes, *notes))
+    return {name: _converted(array) for name, array in arrays.items()}
 
 
 def _converted(array: np.ndarray) -> np.ndarray:
@@ -129,19 +107,13 @@ def _converted(array: np.ndarray) -> np.ndarray:
         bits = np.array(array.view("<u2"), np.uint32, order="C")
         bits <<= np.uint32(16)
         return bits.view(np.float32)
-    if array.dtype == bool:
-        return array.view(np.uint8) != 0  # bytes in a file may be neither 0 nor 1
-    is_float = np.issubdtype(array.dtype, np.floating)
+    if not np.issubdtype(array.dtype, np.floating):
+        return array  # no parameter
     with np.errstate(over="ignore"):  # gives infinity, which is refused later
-        return np.asarray(array, np.float32 if is_float else array.dtype.newbyteorder("="), order="C")
+        return np.asarray(array, np.float32, order="C")
 
 
-def is_safetensors(start: bytes) -> bool:
-    """Return whether the first bytes of a file are those of a safetensors file."""
-    return start[LENGTH_BYTES : LENGTH_BYTES + 1] == b"{"
-
-
-def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
+def read_safetensors(path: Path, data: memoryview) -> Arrays:
     """Return the arrays of a safetensors file as views of `data`, its bytes (memory-mapped).
 
     Raises ValueError if the header does not describe exactly the bytes that follow it: unknown types, wrong or
@@ -164,4 +136,4 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
             raise ValueError(f"{quoted(name)}: the dtype {quoted(entry['dtype'])} is not one of {', '.join(NAMES)}")
         begin, end = entry["data_offsets"]
         arrays[name] = view_of_bytes(data[first + begin : first + end], TYPES[stored_as], entry["shape"])
-    return StoredArrays(arrays)
+    return arrays

@@ -1,7 +1,7 @@
 """Paddle's two kinds of files: `.pdparams`, and one variable per file, as in `params/` of upstream's static models.
 
 A `.pdparams` file is a pickled dict of names and numpy arrays, as `paddle.save` writes it. Paddle adds an entry that is
-no parameter, the names of variables. It has no type uint16, and stores the bits of bfloat16 as uint16.
+no array, the names of variables. It has no type uint16, and stores the bits of bfloat16 as uint16.
 
 A variable (paddle/fluid/framework/lod_tensor.cc and framework.proto; integers are little-endian):
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from mmap import mmap
@@ -23,34 +24,30 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, StoredArrays, checked_sizes, view_of_bytes
-from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray, array_names
-from reader.errors import InputError, counted, quoted
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, checked_sizes, view_of_bytes
+from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray
+from ernie_gram.run.checkpoint import Arrays
+from reader.errors import counted
 
-VARIABLE_NAMES = "StructuredToParameterName@@"
 SLICES = "UnpackBigParamInfor@@"
 
 
-def read_pdparams(path: Path, data: mmap) -> StoredArrays:
-    """Return the arrays of a `.pdparams` file; entries that are no arrays are named in the notes.
+def read_pdparams(data: mmap) -> Arrays:
+    """Return the arrays of a `.pdparams` file, without entries that are no arrays.
 
     Raises ValueError if the file refers to anything but arrays and plain containers, or is damaged.
     """
-    entries = ArrayUnpickler(data, array_names()).load()
+    entries = ArrayUnpickler(data).load()
     if SLICES in entries:
         raise ValueError("holds arrays of 1 GB and more in slices; save it again with paddle.save(..., protocol=4)")
-    entries.pop(VARIABLE_NAMES, None)
-    arrays, notes = {}, []
+    arrays = {}
     for name, entry in entries.items():
         # Paddle 2.1 and later store a tensor, as opposed to a state dict of arrays, as (variable name, array).
         array = entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry
-        if isinstance(array, PickledArray) and array.values is not None:
-            values = array.values
+        values = array.values if isinstance(array, PickledArray) else array
+        if isinstance(values, np.ndarray):
             arrays[name] = values.view(BFLOAT16) if values.dtype == np.uint16 else values
-        else:
-            kind = type(entry).__name__
-            notes.append(f"{path.name}: {quoted(name)} has type {kind}, it is not an array; left out")
-    return StoredArrays(arrays, tuple(notes))
+    return arrays
 
 
 class _ArrayPickler(pickle._Pickler):
@@ -67,11 +64,8 @@ class _ArrayPickler(pickle._Pickler):
 def write_pdparams(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays as a `.pdparams` file of protocol 4, which `paddle.load` of Paddle 2 and 3 reads.
 
-    The folder is one that `atomic_folder` made. Raises InputError for a type other than numbers and bool.
+    The folder is one that `atomic_folder` made; the arrays hold numbers or bool.
     """
-    for name, array in arrays.items():
-        if array.dtype.kind not in "fiub":
-            raise InputError(f"{path}: not written, {name} is an array of {array.dtype}")
     with path.open("wb") as file:
         pickler = _ArrayPickler(file, 4)
         pickler.fast = True  # does not hold the bytes of all arrays until the end
@@ -87,7 +81,10 @@ NUMBERS = {
 }
 
 START = bytes(16)
-TYPE_TAG, SIZE_TAG = 1 << 3, 2 << 3
+TYPE_TAG, SIZE_TAG = b"\x08", b"\x10"
+# A number is stored with 7 bits per byte, the lowest first; the eighth says that more follow.
+SIZE = re.compile(rb"\x10([\x80-\xff]*[\x00-\x7f])")
+DESCRIPTION = re.compile(rb"\x08([\x00-\x7f])((?:%b)*)" % SIZE.pattern)
 MAX_DESCRIPTION = 1000  # bytes
 
 
@@ -96,12 +93,7 @@ def is_paddle_variable(start: bytes) -> bool:
     return len(start) > len(START) and start.startswith(START)
 
 
-def read_paddle_variable(path: Path, data: memoryview) -> StoredArrays:
-    """Return the only array of a file under the file's name; raises ValueError unless the file holds exactly one."""
-    return read_paddle_variables([path.name], data)
-
-
-def read_paddle_variables(names: Iterable[str], data: memoryview) -> StoredArrays:
+def read_paddle_variables(names: Iterable[str], data: memoryview) -> Arrays:
     """Return the arrays of variables that follow each other; raises ValueError unless there is one for each name."""
     arrays = {}
     for name in names:
@@ -118,7 +110,7 @@ def read_paddle_variables(names: Iterable[str], data: memoryview) -> StoredArray
         data = data[end:]
     if len(data):
         raise ValueError(f"has {counted(len(data), 'byte')} more than its arrays")
-    return StoredArrays(arrays)
+    return arrays
 
 
 def program_names(program: Mapping[str, Any]) -> list[str]:
@@ -135,39 +127,20 @@ def program_names(program: Mapping[str, Any]) -> list[str]:
 
 def _described(description: bytes) -> tuple[np.dtype, tuple[int, ...]]:
     """Return the element type and the shape in a `TensorDesc`; raises ValueError if it is damaged."""
-    numbers = _numbers(description)
-    if len(numbers) % 2:
-        raise ValueError("the description of its array is truncated")
-    fields = list(zip(numbers[::2], numbers[1::2], strict=True))
-    stored_as = [NUMBERS.get(value) for tag, value in fields if tag == TYPE_TAG]
-    shape = [value for tag, value in fields if tag == SIZE_TAG]
-    if len(stored_as) + len(shape) != len(fields) or len(stored_as) != 1 or stored_as[0] is None:
+    found = DESCRIPTION.fullmatch(description)
+    if found is None or ord(found[1]) not in NUMBERS:
         raise ValueError("the description of its array is damaged, or the array is not one of numbers")
-    return TYPES[stored_as[0]], checked_sizes(shape)
-
-
-def _numbers(data: bytes) -> list[int]:
-    """Return the variable-length integers of a protocol buffer: 7 bits per byte, the lowest first."""
-    numbers, value, shift = [], 0, 0
-    for byte in data:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            numbers.append(value)
-            value = shift = 0
-    return numbers
+    sizes = [sum((byte & 0x7F) << 7 * i for i, byte in enumerate(size)) for size in SIZE.findall(found[2])]
+    return TYPES[NUMBERS[ord(found[1])]], checked_sizes(sizes)
 
 
 def write_paddle_variable(path: Path, array: np.ndarray) -> None:
     """Write an array as a file of one variable: numbers of 16 to 64 bits, bool and bytes.
 
-    The folder is one that `atomic_folder` made. Raises InputError for a type that Paddle does not have.
+    The folder is one that `atomic_folder` made.
     """
-    number = next((number for number, name in NUMBERS.items() if name == array.dtype.name), None)
-    if number is None:
-        raise InputError(f"{path}: not written, Paddle has no variables of {array.dtype}")
-    fields = [(TYPE_TAG, number), *((SIZE_TAG, size) for size in array.shape)]
-    description = b"".join(_encoded(tag) + _encoded(value) for tag, value in fields)
+    number = next(number for number, name in NUMBERS.items() if name == array.dtype.name)
+    description = TYPE_TAG + bytes([number]) + b"".join(SIZE_TAG + _encoded(size) for size in array.shape)
     data = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     with path.open("wb") as file:
         file.write(START + struct.pack("<i", len(description)) + description)

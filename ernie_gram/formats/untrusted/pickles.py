@@ -10,7 +10,6 @@ nesting is harmless.
 from __future__ import annotations
 
 import pickle
-import pickletools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +31,8 @@ ALLOWED = (
     *("EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET"),
     *("LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "BINPERSID"),
 )
+# The types of numpy arrays by their code, without the byte order.
+CODES = {dtype.str[1:]: dtype for dtype in TYPES.values() if dtype != BFLOAT16}
 
 
 class Entries(dict[str, Any]):
@@ -46,6 +47,13 @@ class Entries(dict[str, Any]):
         return "{...}"  # in full, it may be endless
 
 
+@dataclass
+class PickledArray:
+    """A numpy array, whose values are None until its state was set."""
+
+    values: np.ndarray | None = None
+
+
 class _Operations(dict[int, Any]):
     """The operations by code, counted as they are looked up."""
 
@@ -58,25 +66,28 @@ class _Operations(dict[int, Any]):
         return super().__getitem__(code)
 
     def __missing__(self, code: int) -> Any:
-        name = next((known.name for known in pickletools.opcodes if ord(known.code) == code), hex(code))
-        raise ValueError(f"the operation {name} is not needed for arrays and is not done")
+        raise ValueError(f"the operation {bytes([code])!r} is not needed for arrays and is not done")
 
 
 class ArrayUnpickler(pickle._Unpickler):
     """Reads the pickle at the current position of a file, and leaves the position after it.
 
     Args:
-        names: "module.name" -> what is used in its place; everything else is refused.
+        names: "module.name" -> what is used in its place, beside the names of numpy; everything else is refused.
         resolve: maps a persistent ID (PyTorch's reference to a storage) to a record; None refuses persistent IDs.
     """
 
     stack: list[Any]
 
     def __init__(
-        self, file: BytesIO | mmap, names: Mapping[str, Any], resolve: Callable[[Any], Any] | None = None
+        self,
+        file: BytesIO | mmap,
+        names: Mapping[str, Any] | None = None,
+        resolve: Callable[[Any], Any] | None = None,
     ) -> None:
         super().__init__(file)
-        self.names, self.resolve = names, resolve
+        self.names = {**NAMES, "_codecs.encode": _encoder(), **(names or {})}
+        self.resolve = resolve
         self.dispatch = _Operations(OPERATIONS)  # type: ignore[misc]
 
     def load(self) -> Any:
@@ -91,7 +102,7 @@ class ArrayUnpickler(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the stand-in of a name; raises ValueError for other names."""
-        full = f"{module}.{name}"
+        full = f"{MODULES.get(module, module)}.{name}"
         if full not in self.names:
             raise ValueError(f"refers to {quoted(full)}, which is not part of an array; nothing was run")
         return self.names[full]
@@ -116,12 +127,15 @@ class ArrayUnpickler(pickle._Unpickler):
     def load_state(self) -> None:
         """Operation BUILD."""
         state, target = self.stack.pop(), self.stack[-1]
-        if isinstance(target, np.dtype):
-            _check_type(state)
-        elif isinstance(target, PickledArray):
-            target.set_state(state)
-        elif not isinstance(target, Entries):  # attributes of an OrderedDict: `_metadata`, the version of each layer
-            raise ValueError(f"sets the state of a value of type {type(target).__name__}")
+        match target, state:
+            case PickledArray(), (_version, shape, kind, is_fortran, data):
+                target.values = _filled(data, kind, shape, "F" if is_fortran else "C")
+            case np.dtype(), (_version, "<" | "|" | "=", None, None, None, *_):
+                pass  # little-endian, and no record
+            case Entries(), _:
+                pass  # attributes of an OrderedDict: `_metadata`, the version of each layer
+            case _:
+                raise ValueError(f"sets a state that a value of type {type(target).__name__} cannot have")
 
 
 _inherited = {name: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in ALLOWED}
@@ -134,43 +148,16 @@ OPERATIONS: dict[int, Any] = {getattr(pickle, name)[0]: operation for name, oper
 }
 
 
-@dataclass
-class PickledArray:
-    """A numpy array or scalar.
-
-    Attributes:
-        latin1: converts text to bytes, because protocol 2 stores bytes as text; it returns the same object for the same
-            text.
-        values: None until its state was set.
-    """
-
-    latin1: Callable[[str], bytes]
-    values: np.ndarray | None = None
-
-    def set_state(self, state: Any) -> None:
-        """Accept (version, shape, dtype, is in Fortran order, bytes)."""
-        if not isinstance(state, tuple) or len(state) != 5:
-            raise ValueError("the state of an array has 5 parts")
-        _version, shape, kind, is_fortran, data = state
-        self.filled(data, kind, shape, "F" if is_fortran else "C")
-
-    def filled(self, data: Any, kind: Any, shape: Any, order: Any = "C") -> PickledArray:
-        """Set bytes, type and shape; raises ValueError unless they fit."""
-        if not isinstance(kind, np.dtype):
-            raise ValueError("an array without a type")
-        if isinstance(data, str):
-            data = self.latin1(data)
-        if not isinstance(data, bytes):
-            raise ValueError("arrays of Python objects are not read")
-        self.values = view_of_bytes(data, kind, shape, "F" if order == "F" else "C")
-        return self
+def _filled(data: Any, kind: Any, shape: Any, order: Any = "C") -> np.ndarray:
+    """Return bytes as an array; raises ValueError unless type and shape fit them."""
+    if not isinstance(kind, np.dtype):
+        raise ValueError("an array without a type")
+    if not isinstance(data, bytes):
+        raise ValueError("arrays of Python objects are not read")
+    return view_of_bytes(data, kind, shape, "F" if order == "F" else "C")
 
 
-def array_names() -> dict[str, Any]:
-    """Return the names that a pickle of numpy arrays in plain containers may refer to, with their stand-ins.
-
-    `numpy.core` is the package's name before numpy 2, `__builtin__` is that of `builtins` up to protocol 2.
-    """
+def _encoder() -> Callable[[Any, Any], bytes]:
     # A small file could ask for the bytes of one long text again and again.
     latin1 = cache(lambda text: text.encode("latin1"))
 
@@ -179,39 +166,30 @@ def array_names() -> dict[str, Any]:
             raise ValueError("the only text encoding of arrays is latin1")
         return latin1(text)
 
-    names: dict[str, Any] = {
-        "numpy.ndarray": None,  # only mentioned
-        "numpy.dtype": _type,
-        "_codecs.encode": encode,
-        "collections.OrderedDict": lambda: Entries(),
-    }
-    for core in ("numpy.core", "numpy._core"):
-        names[f"{core}.multiarray._reconstruct"] = lambda kind, shape, code: PickledArray(latin1)
-        names[f"{core}.multiarray.scalar"] = lambda kind, data: PickledArray(latin1).filled(data, kind, ())
-        names[f"{core}.numeric._frombuffer"] = lambda *state: PickledArray(latin1).filled(*state)
-    for builtins in ("__builtin__", "builtins"):
-        names[f"{builtins}.bytes"] = lambda: b""
-        names[f"{builtins}.tuple"] = _tuple
-    return names
+    return encode
 
 
 def _type(code: Any, align: Any = False, copy: Any = True) -> np.dtype:
-    plain = code.lstrip("<|=") if isinstance(code, str) else ""
-    dtype = next((dtype for dtype in TYPES.values() if dtype.str[1:] == plain and dtype != BFLOAT16), None)
+    dtype = CODES.get(code.lstrip("<|=")) if isinstance(code, str) else None
     if dtype is None:
         raise ValueError(f"arrays of type {quoted(code)} are not read")
     return dtype
 
 
-def _check_type(state: Any) -> None:
-    """Accept (version, byte order, None, None, None, -1, -1, flags): no fields, no sub-arrays."""
-    if not isinstance(state, tuple) or len(state) < 5 or any(part is not None for part in state[2:5]):
-        raise ValueError("arrays of records are not read")
-    if state[1] not in ("<", "|", "="):
-        raise ValueError(f"the byte order {quoted(state[1])} is not little-endian")
-
-
-def _tuple(values: Any) -> tuple:
-    if not isinstance(values, tuple):
-        raise ValueError("a tuple is only made of a tuple")
-    return values
+# The names of modules since numpy 2, and up to protocol 2 -> those in NAMES.
+MODULES = {
+    "numpy._core.multiarray": "numpy.core.multiarray",
+    "numpy._core.numeric": "numpy.core.numeric",
+    "__builtin__": "builtins",
+}
+# The names that a pickle of numpy arrays in plain containers may refer to, and `_codecs.encode`.
+NAMES: dict[str, Any] = {
+    "numpy.ndarray": None,  # only mentioned
+    "numpy.dtype": _type,
+    "numpy.core.multiarray._reconstruct": lambda kind, shape, code: PickledArray(),
+    "numpy.core.multiarray.scalar": lambda kind, data: _filled(data, kind, ()),
+    "numpy.core.numeric._frombuffer": _filled,
+    "collections.OrderedDict": lambda: Entries(),
+    "builtins.bytes": lambda: b"",
+    "builtins.tuple": lambda values: values,
+}

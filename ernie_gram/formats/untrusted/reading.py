@@ -10,17 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-
-from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, is_safetensors, read_safetensors
+from ernie_gram.formats.untrusted.arrays import checked_arrays, read_safetensors
 from ernie_gram.formats.untrusted.paddle_files import (
     is_paddle_variable,
     program_names,
-    read_paddle_variable,
     read_paddle_variables,
     read_pdparams,
 )
 from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 from reader.system.untrusted_text import read_json
 
@@ -32,7 +30,7 @@ DAMAGED = (
 )
 
 
-def read_arrays(path: Path) -> StoredArrays:
+def read_arrays(path: Path) -> Arrays:
     """Return the arrays of a file, floating-point numbers as float32.
 
     Formats: safetensors; Paddle's `.pdparams` and one-variable file (the name of the array is the name of the file), or
@@ -47,7 +45,7 @@ def read_arrays(path: Path) -> StoredArrays:
     return checked_arrays(path, found, size)
 
 
-def read_program(program: Path, parameters: Path) -> StoredArrays:
+def read_program(program: Path, parameters: Path) -> Arrays:
     """Return the parameters of a program of Paddle, which are in two files; raises InputError as `read_arrays`."""
     with _named(program):
         names = program_names(read_json(program))
@@ -80,11 +78,11 @@ def _named(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: damaged: {str(error) or 'truncated'}") from error
 
 
-def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
+def _read_file(path: Path, data: mmap.mmap) -> Arrays:
     start = data[:64]
     with _named(path):
         # A header of 640 bytes begins like a pickle, so the safetensors format comes first.
-        if is_safetensors(start):
+        if start[8:9] == b"{":
             return read_safetensors(path, memoryview(data))
         if start.startswith(ZIP_START):
             return read_torch_archive(path)
@@ -92,9 +90,9 @@ def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
             raise ValueError("PyTorch before 1.6 wrote it; write it again: torch.save(torch.load(FILE), FILE)")
         # The operation PROTO, with which all but the oldest pickles begin.
         if start[0] == 0x80 or path.suffix == ".pdparams":
-            return read_pdparams(path, data)
+            return read_pdparams(data)
         if is_paddle_variable(start):
-            return read_paddle_variable(path, memoryview(data))
+            return read_paddle_variables([path.name], memoryview(data))
     if start.startswith(LFS_POINTER):
         raise InputError(f"{path}: is a pointer to a file in Git LFS; fetch the file itself with 'git lfs pull'")
     raise InputError(
@@ -103,16 +101,14 @@ def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
     )
 
 
-def _read_folder(folder: Path) -> tuple[StoredArrays, int]:
+def _read_folder(folder: Path) -> tuple[Arrays, int]:
     """Return the arrays of a folder with one Paddle variable per file (upstream's `params/`), and their total size."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: Arrays = {}
     size = 0
     for path in sorted(folder.iterdir()):
-        with _mapped(path) as mapped:  # a copy, because a folder may have more files than a process may keep mapped
-            if not is_paddle_variable(mapped[:64]):
-                raise InputError(f"{path}: is not a Paddle variable; the folder should hold one variable per file")
-            data = mapped[:]
+        with _mapped(path) as mapped:
+            data = mapped[:]  # a copy, because a folder may have more files than a process may keep mapped
         with _named(path):
-            arrays |= read_paddle_variable(path, memoryview(data)).arrays
+            arrays |= read_paddle_variables([path.name], memoryview(data))
         size += len(data)
-    return StoredArrays(arrays), size
+    return arrays, size

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, checked_sizes
-from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, array_names
+from ernie_gram.formats.untrusted.arrays import TYPES, checked_sizes
+from ernie_gram.formats.untrusted.pickles import ArrayUnpickler
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import quoted
 
 STORAGES = {
@@ -39,8 +40,8 @@ DATA = "/data.pkl"
 OLD_START = b"\x80\x02\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 
 
-def read_torch_archive(path: Path) -> StoredArrays:
-    """Return the tensors of PyTorch's zip archive; entries of the dict that are no tensors are named in the notes.
+def read_torch_archive(path: Path) -> Arrays:
+    """Return the tensors of PyTorch's zip archive, without entries of the dict that are no tensors.
 
     Raises ValueError or another error of `zipfile` for compressed members, sizes beyond the file, a pickle that refers
     to anything but tensors and plain containers, views beyond their storage, and damage (the archive has checksums).
@@ -65,13 +66,8 @@ def read_torch_archive(path: Path) -> StoredArrays:
             return archive.read(f"{folders[0]}/data/{key}")
 
         pickled = BytesIO(archive.read(folders[0] + DATA))
-        entries = ArrayUnpickler(pickled, array_names() | NAMES, partial(_storage, bytes_of)).load()
-    notes = (
-        f"{path.name}: {quoted(name)} has type {type(value).__name__}, it is not a tensor; left out"
-        for name, value in entries.items()
-        if not isinstance(value, np.ndarray)
-    )
-    return StoredArrays({name: each for name, each in entries.items() if isinstance(each, np.ndarray)}, tuple(notes))
+        entries = ArrayUnpickler(pickled, NAMES, partial(_storage, bytes_of)).load()
+    return {name: each for name, each in entries.items() if isinstance(each, np.ndarray)}
 
 
 def _storage(bytes_of: Callable[[str], bytes], reference: Any) -> np.ndarray:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.comprehensive import Comprehensive
-from ernie_gram.pretraining.terms.generator import Generator
-from ernie_gram.pretraining.terms.masked_units import Contiguous, Explicit
-from ernie_gram.pretraining.terms.products import attention, feed_forward, layer_products, projections
-from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
+from ernie_gram.pretraining.terms.generator import Generator, ReplacedTokens
+from ernie_gram.pretraining.terms.masked_units import Comprehensive, Contiguous, Explicit
 from ernie_gram.pretraining.terms.term import Term
 from reader.batches import fields
 from reader.batches.fields import Field
@@ -18,8 +16,8 @@ from reader.batches.fields import Field
 # In the order in which their parameters are made and their losses are logged.
 TERMS: list[Term] = [Contiguous(), Explicit(), Comprehensive(), Generator(), ReplacedTokens()]
 
-# Operations of a product in the forward pass, and with its backward pass with respect to both factors.
-FORWARD, TRAINING = 1, 3
+# Operations of a product with its backward pass with respect to both factors, relative to the forward pass.
+TRAINING = 3
 
 
 def terms_of(objective: ObjectiveConfig) -> list[Term]:
@@ -44,8 +42,12 @@ def fields_of(terms: Iterable[Term]) -> tuple[Field, ...]:
 
 
 def sparse_parameters(config: PretrainConfig) -> frozenset[str]:
-    """Return the names of parameters of which a step uses few rows (see training.job.Job)."""
-    return frozenset().union(*(term.sparse_parameters(config) for term in terms_of(config.objective)))
+    """Return the names of parameters of which a step uses few rows (see training.job.Job).
+
+    It is the n-gram embedding if no output is tied to it: then only samples are looked up in it. The token embedding is
+    not among them, because a large batch contains most tokens.
+    """
+    return frozenset({"ngram_embedding"} if config.objective.has_generator and config.model.out_emb_size else ())
 
 
 def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
@@ -53,40 +55,41 @@ def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
     return shape.rows if reads_context(terms_of(objective)) else shape.predicted_rows
 
 
-def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, float]:
-    """Return the floating-point operations of a step of one process, by part of the network.
+def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
+    """Return the floating-point operations of a step of one process, without those of recomputing layers.
 
-    Only matrix products are counted, which dominate (see products.py), without the one by which a GPU draws samples.
+    Only those of matrix products are counted, which dominate, without the one by which a GPU draws samples. A product
+    [n, k] x [k, m] takes 2 n k m of them. Products with a dimension of 1 are additions and inner products in another
+    form (see layers.for_each_sequence), and are not counted, nor is the look-up of the relative position bias, which is
+    below a hundredth of the attention.
     """
-    return _flops(config, sizes, shape, terms_of(config.objective), TRAINING)
-
-
-def evaluation_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, float]:
-    """Return the operations of evaluating a batch, as `step_flops` does."""
-    return _flops(config, sizes, shape, evaluated(config.objective), FORWARD)
-
-
-def _flops(
-    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, terms: list[Term], factor: int
-) -> dict[str, float]:
-    # Evaluation, too, returns the rows that training wants.
-    model, wanted = config.model, wanted_rows(config.objective, shape)
-    parts = {
-        "projections": projections(model, shape.rows, wanted),
-        "feed-forward": feed_forward(model, shape.rows, wanted),
-        "attention": attention(model, shape.rows, shape.slots),
-    }
-    for term in terms:
-        parts |= term.products(config, sizes, shape)
-    return {name: float(factor * value) for name, value in parts.items()}
+    return float(TRAINING * _flops(config, sizes, shape, terms_of(config.objective)))
 
 
 def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
-    """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all layers."""
-    if not config.trainer.recompute:
-        return 0.0
-    queries = shape.query_rows if config.objective.has_queries else 0
-    wanted = wanted_rows(config.objective, shape)
-    main = layer_products(config.model, shape.rows + queries, shape.slots, wanted + queries)
-    beside = [model for term in terms_of(config.objective) if (model := term.encoder(config))]
-    return float(main + sum(layer_products(model, shape.rows, shape.slots, shape.predicted_rows) for model in beside))
+    """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all encoders."""
+    return float(_encoders(config, shape)) if config.trainer.recompute else 0.0
+
+
+def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, terms: list[Term]) -> int:
+    return _encoders(config, shape) + sum(term.products(config, sizes, shape) for term in terms)
+
+
+def _encoders(config: PretrainConfig, shape: BatchShape) -> int:
+    """Return the operations of the encoders; evaluation, too, returns the rows that training wants."""
+    queries, wanted = shape.query_rows, wanted_rows(config.objective, shape)
+    main = _encoder(config.model, shape, shape.rows + queries, wanted + queries)
+    if not config.objective.has_generator:
+        return main
+    return main + _encoder(config.generator.model(config.model), shape, shape.rows, shape.predicted_rows)
+
+
+def _encoder(model: ModelConfig, shape: BatchShape, rows: int, wanted: int) -> int:
+    """Return the operations of an encoder for `rows` rows that each attend to a context; `wanted` are returned."""
+    hidden, size, layers = model.hidden_size, model.embedding_size, model.num_hidden_layers
+    mapping = 2 * rows * size * hidden if size != hidden else 0
+    # Query, key and value; scores and weighted sums of values.
+    attention = layers * rows * (6 * hidden**2 + 4 * shape.slots * hidden)
+    # Of the rows after the attention, the last layer has only those that are wanted.
+    after = ((layers - 1) * rows + wanted) * (2 * hidden**2 + 4 * hidden * model.feed_forward_size)
+    return mapping + attention + after

@@ -1,4 +1,7 @@
-"""The generator: a smaller encoder whose samples replace the [MASK]s that the main model reads (section 3.4)."""
+"""The generator, and the detection of what it replaces (section 3.4).
+
+The generator is a smaller encoder, whose samples replace the [MASK]s that the main model reads.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,17 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle import nn
+from paddle.nn import functional as F
 
 from ernie_gram.model import parameters
-from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.encoder import Encoder
-from ernie_gram.model.layers import Embedding, optional
-from ernie_gram.pretraining.chunked_softmax import CrossEntropy, LazyLogits, SoftmaxOptions
+from ernie_gram.model.attention import padding_bias
+from ernie_gram.model.encoder import Encoder, activation
+from ernie_gram.model.layers import Embedding, Linear, optional
+from ernie_gram.model.parameters import LinearParameters, Normal, linear
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.masked_units import summed
-from ernie_gram.pretraining.terms.products import encoder_products, head_products
-from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
+from ernie_gram.pretraining.terms.term import Encoded, Reference, Term, head_products, summed
 from ernie_gram.pretraining.trunk import PredictionHead, Trunk, TrunkParameters
 from ernie_gram.training.job import Feeds
 from reader.batches import fields
@@ -40,10 +43,13 @@ class GeneratorNetwork(nn.Layer):
         self.temperature = config.generator.temperature
         self.head = PredictionHead(declared.head, model, word, num_tokens, ngrams, trunk.head.table)
 
-    def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> LazyLogits:
-        """Return logits over C classes for every masked slot, int64 [M] as b * L + l."""
-        masked_MH, _ = self.encoder(input_ids_BL, lengths_B, wanted_M=slots_M)
-        return self.head(masked_MH)
+    def forward(self, feeds: Feeds, softmax: SoftmaxOptions) -> CrossEntropy:
+        """Return the loss and a sample over C classes for every masked slot; without labels, the loss means nothing."""
+        input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
+        masked_MH, _ = self.encoder(input_ids, lengths, wanted_M=slots)
+        labels = feeds.get(fields.COARSE_LABELS.name)
+        labels = paddle.zeros_like(slots) if labels is None else labels
+        return softmax.cross_entropy(self.head(masked_MH), labels, self.temperature)
 
 
 class Generator(Term):
@@ -51,15 +57,11 @@ class Generator(Term):
 
     name = "generator"
     fields = (fields.COARSE_LABELS,)
-    unit_biases = ("generator_mask_lm_out_fc.b_0",)
     num_sums = 2
 
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         assert encoded.generated is not None
         return summed(encoded.generated)
-
-    def num_rows(self, batch: Batch) -> int:
-        return len(batch[fields.COARSE_LABELS.name])
 
     def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> TrunkParameters:
         main, model, shares = config.model, config.generator.model(config.model), config.generator.share_embeddings
@@ -74,12 +76,6 @@ class Generator(Term):
 
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> GeneratorNetwork:
         return GeneratorNetwork(self.parameters(config, sizes), config, sizes.tokens, trunk)
-
-    def generated(self, layer: Any, feeds: Feeds, softmax: SoftmaxOptions) -> CrossEntropy:
-        input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
-        labels = feeds.get(fields.COARSE_LABELS.name)
-        labels = paddle.zeros_like(slots) if labels is None else labels
-        return softmax.cross_entropy(layer(input_ids, lengths, slots), labels, layer.temperature)
 
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
         """Return `generator_loss`, float32 [M]."""
@@ -96,20 +92,57 @@ class Generator(Term):
         ngrams, loss = sums
         return {"generator_ngram_perplexity": float(np.exp(loss / ngrams))} if ngrams else {}
 
-    def sparse_parameters(self, config: PretrainConfig) -> frozenset[str]:
-        """Return the n-gram embedding if no output is tied to it: then only samples are looked up in it.
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
+        main, small = config.model.embedding_size, config.generator.model(config.model).embedding_size
+        projection = 2 * shape.rows * main * small if config.generator.share_embeddings else 0
+        return projection + head_products(self.parameters(config, sizes).head, shape.predicted_rows)
 
-        The token embedding is not sparse, because a large batch contains most tokens.
-        """
-        return frozenset({"ngram_embedding"} if config.model.out_emb_size else ())
 
-    def encoder(self, config: PretrainConfig) -> ModelConfig:
-        return config.generator.model(config.model)
+class DetectionHead(nn.Layer):
+    """One logit of "replaced" per row, gelu(H W) w + b, as in ELECTRA; the paper does not give its form."""
 
-    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
-        small = self.encoder(config)
-        encoder = encoder_products(small, shape.rows, shape.slots, shape.predicted_rows)
-        if config.generator.share_embeddings:
-            encoder += 2 * shape.rows * config.model.embedding_size * small.embedding_size
-        head = head_products(self.parameters(config, sizes).head, shape.predicted_rows)
-        return {"generator": encoder, "generator head": head}
+    def __init__(self, transform: LinearParameters, output: LinearParameters, act: str) -> None:
+        super().__init__()
+        self.transform, self.output, self.act = Linear(transform), Linear(output), act
+
+    def forward(self, hidden_NH: paddle.Tensor) -> paddle.Tensor:
+        """Return the logits, [N]."""
+        return self.output(activation(self.act, self.transform(hidden_NH))).flatten()
+
+
+class ReplacedTokens(Term):
+    """Binary cross entropy of "replaced" at every non-padding slot (equation 6).
+
+    A sample that equals the original unit counts as original.
+    """
+
+    name = "rtd"
+    reads_context = True
+    fields = (fields.COARSE_LABELS,)
+
+    def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
+        feeds = encoded.feeds
+        assert encoded.generated is not None
+        assert encoded.context is not None
+        assert encoded.generated.sampled is not None
+        length = paddle.shape(feeds[fields.INPUT_IDS.name])[1]
+        # -log sigmoid(-z) for originals, -log sigmoid(z) for replacements.
+        logits_N = layer(encoded.context).astype("float32")
+        replaced_M = (encoded.generated.sampled != feeds[fields.COARSE_LABELS.name]).astype("float32")
+        replaced_N = paddle.scatter(paddle.zeros_like(logits_N), feeds[fields.SLOTS.name], replaced_M)
+        real_N = (padding_bias(feeds[fields.LENGTHS.name], length) == 0).astype("float32").flatten()
+        loss_N = F.binary_cross_entropy_with_logits(logits_N, replaced_N, reduction="none") * real_N
+        return loss_N.sum(), real_N.sum()
+
+    def num_rows(self, batch: Batch) -> int:
+        return int(batch[fields.LENGTHS.name].sum())
+
+    def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> tuple[LinearParameters, LinearParameters]:
+        size, start = config.model.hidden_size, Normal(config.model.initializer_range)
+        return linear("rtd_trans_fc", size, size, start), linear("rtd_out_fc", size, 1, start)
+
+    def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> DetectionHead:
+        return DetectionHead(*self.parameters(config, sizes), config.model.hidden_act)
+
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
+        return 2 * shape.rows * config.model.hidden_size**2

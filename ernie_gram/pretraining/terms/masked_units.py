@@ -1,6 +1,6 @@
-"""The terms that predict masked units over the classes of the head "mask_lm": contiguous and explicit masking.
+"""The terms that predict masked units: contiguous and explicit masking, and comprehensive prediction.
 
-Their metrics are over the masked units of held-out text. The probability of a unit with several predicted slots is the
+The metrics are over the masked units of held-out text. The probability of a unit with several predicted slots is the
 product over its slots; it is predicted correctly if all of them are.
 """
 
@@ -10,27 +10,22 @@ from typing import Any
 
 import numpy as np
 import paddle
+from paddle import nn
 
+from ernie_gram.model.parameters import HeadParameters, head
 from ernie_gram.pretraining.chunked_softmax import CrossEntropy
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.products import head_products
-from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
-from ernie_gram.pretraining.trunk import Trunk, declare_head
+from ernie_gram.pretraining.terms.term import Encoded, Reference, Term, head_products, summed
+from ernie_gram.pretraining.trunk import PredictionHead, Trunk, declare_head
 from reader.batches import fields
 from reader.batches.fields import Batch, Field
 
 
-def summed(result: CrossEntropy) -> tuple[paddle.Tensor, paddle.Tensor]:
-    """Return the sum of the losses of a softmax and its number of rows, float32 scalars."""
-    return result.total, paddle.shape(result.row_loss)[0].astype("float32")
-
-
 class MaskedUnits(Term):
-    """-log p of the label of every masked slot; `labels` is the field that has them."""
+    """-log p of the label of every masked slot, over the classes of the head "mask_lm"; `labels`: the field of them."""
 
     labels: Field
-    unit_biases = ("mask_lm_out_fc.b_0",)
     num_sums = 6
 
     def cross_entropy(self, trunk: Trunk, encoded: Encoded) -> CrossEntropy:
@@ -39,9 +34,6 @@ class MaskedUnits(Term):
 
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         return summed(self.cross_entropy(trunk, encoded))
-
-    def num_rows(self, batch: Batch) -> int:
-        return len(batch[self.labels.name])
 
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
         """Return `row_loss`, float32 [M], and `row_best`, int64 [M], the class with the largest probability."""
@@ -82,8 +74,8 @@ class MaskedUnits(Term):
             values["ngram_perplexity"] = float(np.exp(ngram_loss / ngrams))
         return values
 
-    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
-        return {"head": head_products(declare_head(config, sizes), shape.predicted_rows)}
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
+        return head_products(declare_head(config, sizes), shape.predicted_rows)
 
 
 class Contiguous(MaskedUnits):
@@ -106,3 +98,25 @@ class Explicit(MaskedUnits):
     name = "explicit"
     labels = fields.COARSE_LABELS
     fields = (fields.COARSE_LABELS,)
+
+
+class Comprehensive(Term):
+    """-log p(x_i | context, [Mi]) of the i-th token of each masked unit, over F classes (second sum of equation 3)."""
+
+    name = "comprehensive"
+    fields = (fields.QUERY_SLOTS, fields.QUERY_RANKS, fields.FINE_ROWS, fields.FINE_LABELS)
+
+    def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
+        assert encoded.queries is not None
+        logits = layer(paddle.gather(encoded.queries, encoded.feeds[fields.FINE_ROWS.name]))
+        return summed(encoded.softmax.cross_entropy(logits, encoded.feeds[fields.FINE_LABELS.name]))
+
+    def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> HeadParameters:
+        return head("fine_lm", config.model, sizes.tokens)
+
+    def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> nn.Layer:
+        declared = self.parameters(config, sizes)
+        return PredictionHead(declared, config.model, trunk.encoder.embeddings.word, sizes.tokens)
+
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
+        return head_products(self.parameters(config, sizes), shape.fine_rows)

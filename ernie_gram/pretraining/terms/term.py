@@ -19,7 +19,7 @@ import numpy.typing as npt
 import paddle
 from paddle import nn
 
-from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.parameters import HeadParameters
 from ernie_gram.pretraining.chunked_softmax import CrossEntropy, SoftmaxOptions
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
@@ -68,16 +68,12 @@ class Term(ABC):
     Attributes:
         name: as logged.
         fields: the batch fields that its loss reads.
-        unit_biases, token_biases: names of its output biases over units, and over tokens, which may start from
-            frequencies.
         reads_context: whether it reads the encoder's output in other slots than the masked ones.
         num_sums: number of the `sums`; 0 without metrics. Held-out batches must have the fields of a term with metrics.
     """
 
     name: ClassVar[str]
     fields: ClassVar[tuple[Field, ...]] = ()
-    unit_biases: ClassVar[tuple[str, ...]] = ()
-    token_biases: ClassVar[tuple[str, ...]] = ()
     reads_context: ClassVar[bool] = False
     num_sums: ClassVar[int] = 0
 
@@ -89,9 +85,9 @@ class Term(ABC):
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         """Return the sum of the losses and the number of rows, float32 scalars; `layer`: the result of `self.layer`."""
 
-    @abstractmethod
     def num_rows(self, batch: Batch) -> int:
-        """Return the number of rows that its loss counts in a batch."""
+        """Return the number of rows that its loss counts in a batch: one for each label, the last of its fields."""
+        return len(batch[self.fields[-1].name])
 
     def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> Any:
         """Return its own parameters: records of model/parameters.py, also in tuples or other records."""
@@ -99,13 +95,6 @@ class Term(ABC):
 
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> nn.Layer | None:
         """Return its own part of the network, which has its parameters."""
-        return None
-
-    def generated(self, layer: Any, feeds: Feeds, softmax: SoftmaxOptions) -> CrossEntropy | None:
-        """Return a distribution over units and a sample for each masked slot, which the main model reads there.
-
-        Without labels among the feeds, the loss is meaningless. At most one term of an objective generates.
-        """
         return None
 
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
@@ -120,14 +109,17 @@ class Term(ABC):
         """Return the metrics by name, given the `sums` over all batches."""
         return {}
 
-    def sparse_parameters(self, config: PretrainConfig) -> frozenset[str]:
-        """Return the names of parameters of which a step uses few rows (see training.job.Job)."""
-        return frozenset()
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> int:
+        """Return the operations of its matrix products in a forward pass, without those of encoders."""
+        return 0
 
-    def encoder(self, config: PretrainConfig) -> ModelConfig | None:
-        """Return the shape of an encoder of its own, which reads the context."""
-        return None
 
-    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
-        """Return the operations of its matrix products in a forward pass, by part (see products.py)."""
-        return {}
+def summed(result: CrossEntropy) -> tuple[paddle.Tensor, paddle.Tensor]:
+    """Return the sum of the losses of a softmax and its number of rows, float32 scalars."""
+    return result.total, paddle.shape(result.row_loss)[0].astype("float32")
+
+
+def head_products(head: HeadParameters, rows: int) -> int:
+    """Return the operations of the transform and the logits of a prediction head for `rows` rows, forward."""
+    hidden, size = head.transform.linear.weight.shape
+    return 2 * rows * size * (hidden + head.bias.shape[0])

@@ -20,7 +20,7 @@ from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_gradients import Lookups, take_lookups
 from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.job import PretrainNetwork, row_counts
+from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.resources import prediction
@@ -81,7 +81,7 @@ def train_in_parts(config: PretrainConfig, by_row: bool) -> Arrays:
         executor.run(updating.startup)
         for step in range(STEPS):
             batches = [random_batch("both", step * MICRO_BATCHES + i) for i in range(MICRO_BATCHES)]
-            counts = np.sum([row_counts(config, batch) for batch in batches], 0).astype(np.float32)
+            counts = np.sum([network.row_counts(batch) for batch in batches], 0).astype(np.float32)
             for i, batch in enumerate(batches):
                 paddle.seed(step * MICRO_BATCHES + i)
                 accumulating.step(executor, {**batch, "row_counts": counts})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,26 +101,12 @@ def test_what_a_wrapper_puts_before_all_names_is_left_out(prefix: str, arrays: A
         read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
 
 
-TASK_TABLE = "bert.embeddings.task_type_embeddings.weight"
-WITH_TASKS = BERT | {TASK_TABLE: np.random.default_rng(3).normal(size=(3, HIDDEN)).astype(np.float32)}
-
-
-@pytest.mark.parametrize("changes", [{}, {"use_task_id": False}, {"use_task_id": True, "task_id": 0}])
-def test_task_embeddings_are_left_out_or_one_row_is_added(changes: dict[str, Any], tmp_path: Path) -> None:
-    plain = read_model(bert_folder(tmp_path / "plain")).parameters
-    model = read_model(bert_folder(tmp_path / "tasks", WITH_TASKS, model_type="ernie", **changes))
-    row = WITH_TASKS[TASK_TABLE][0] if changes.get("use_task_id") else np.float32(0)
-    assert any(TASK_TABLE in note for note in model.notes)
-    np.testing.assert_equal(model.parameters, plain | {"sent_embedding": plain["sent_embedding"] + row})
-
-
-@pytest.mark.parametrize(
-    ("arrays", "task"),
-    [(BERT, 0), (BERT | {TASK_TABLE: np.zeros(3, np.float32)}, 0), (WITH_TASKS, 1), (WITH_TASKS, "")],
-)
-def test_task_embeddings_that_are_not_there_are_asked_for(arrays: Arrays, task: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="task_id"):
-        read_model(bert_folder(tmp_path / "tasks", arrays, model_type="ernie", use_task_id=True, task_id=task))
+def test_tables_of_tasks_are_left_out_unless_the_model_reads_them(tmp_path: Path) -> None:
+    table = {"bert.embeddings.task_type_embeddings.weight": np.ones((3, HIDDEN), np.float32)}
+    model = read_model(bert_folder(tmp_path / "ernie", BERT | table, model_type="ernie"))
+    np.testing.assert_equal(model.parameters, read_model(bert_folder(tmp_path / "bert")).parameters)
+    with pytest.raises(InputError, match=r"config\.json: use_task_id True: .*ERNIE 3\.0"):
+        read_model(bert_folder(tmp_path / "tasks", BERT | table, model_type="ernie", use_task_id=True))
 
 
 @pytest.mark.parametrize("rows", [TOKENS, TOKENS + 4])
@@ -128,7 +115,6 @@ def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path
 
     arrays = BERT if rows == TOKENS else reference.random_bert(rows, HIDDEN, LAYERS, INNER, POSITIONS)
     model = read_model(bert_folder(tmp_path / "bert", arrays, vocab_size=rows))
-    assert any("keeps 20 of 24 classes" in note for note in model.notes) == (rows > TOKENS)
     filler = Model(model)
     texts = [filler.texts.encode_masked("the [MASK] sat on a [MASK] ."), filler.texts.encode_masked("a dog [MASK]")]
     found = filler.probabilities(filler.texts.masked_batch(texts))
@@ -171,7 +157,6 @@ def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: 
     whole = read_model(bert_folder(tmp_path / "whole", bare(BERT)))
     assert all(np.array_equal(model.parameters[name], values) for name, values in whole.parameters.items())
     assert model.vocabulary.fingerprint == VOCABULARY.fingerprint
-    assert any("left out the modules of sentence-transformers" in note for note in model.notes)
 
 
 def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path: Path) -> None:
@@ -199,7 +184,7 @@ def test_settings_that_our_encoder_does_not_have_are_refused(key: str, value: An
         read_model(folder)
 
 
-def test_vocabularies_and_weights_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_path: Path) -> None:
+def test_vocabularies_and_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
     (folder / "vocab.txt").write_text("\n".join([*VOCABULARY.tokens, "more"]))
     with pytest.raises(InputError, match=r"vocab\.txt: 21 tokens"):
@@ -213,10 +198,6 @@ def test_vocabularies_and_weights_that_do_not_fit_are_refused_and_assumptions_ar
     with pytest.raises(InputError, match="has no vocabulary"):
         read_model(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"strip_accents": False}))
-    notes = " ".join(read_model(folder).notes)
-    assert "lower case" in notes
-    assert "strip_accents is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
     assert not read_model(folder).vocabulary.lowercase
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
@@ -233,3 +214,40 @@ def test_an_output_table_that_is_not_the_embedding_is_refused(tmp_path: Path) ->
     assert read_model(bert_folder(tmp_path / "tied", tied)).pretraining is not None
     with pytest.raises(InputError, match=r"cls\.predictions\.decoder\.weight"):
         read_model(bert_folder(tmp_path / "untied", tied | {"cls.predictions.decoder.weight": table + 1}))
+
+
+QUERY = "bert.encoder.layer.1.attention.self.query.weight"
+WIDE = "bert.encoder.layer.0.intermediate.dense.weight"
+NAN = np.array([np.nan] * HIDDEN, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({QUERY: None}, QUERY[5:]),
+        ({QUERY: None, QUERY.replace("weight", "bias"): None}, f"{QUERY[5:]}, {QUERY[5:-6]}bias"),
+        ({"bert.encoder.layer.2.output.dense.bias": NAN}, "bert.encoder.layer.2.output.dense.bias"),
+        # The transposed shape, as in a file of Paddle.
+        ({WIDE: np.zeros((HIDDEN, INNER), np.float32)}, f"{WIDE} has shape [{HIDDEN}, {INNER}]"),
+        ({QUERY: np.zeros((HIDDEN, HIDDEN), np.int64)}, f"{QUERY} holds int64"),
+        ({"bert.embeddings.LayerNorm.bias": NAN}, "bert.embeddings.LayerNorm.bias"),
+        ({"cls.predictions.bias": None}, "cls.predictions.bias"),
+        ({"embeddings.LayerNorm.bias": NAN}, "are the same parameter"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused_in_one_line_that_names_them(
+    changes: dict[str, np.ndarray | None], message: str, tmp_path: Path
+) -> None:
+    arrays = {name: values for name, values in {**BERT, **changes}.items() if values is not None}
+    folder = bert_folder(tmp_path / "bert", arrays)
+    with pytest.raises(InputError, match=rf"^{folder / 'model.safetensors'}: .*{re.escape(message)}"):
+        read_model(folder)
+
+
+def test_parameters_that_are_left_out_are_said(tmp_path: Path) -> None:
+    encoder = {name: values for name, values in BERT.items() if name.startswith("bert.")}
+    ignored = {"cls.seq_relationship.bias": NAN[:2], "classifier.bias": NAN[:2]}
+    model = read_model(bert_folder(tmp_path / "bert", encoder | ignored))
+    (note,) = model.notes
+    assert all(name in note for name in ("bert.embeddings.position_ids", *ignored))
+    assert "mask_lm_out_fc.b_0" not in model.parameters

@@ -14,23 +14,13 @@ from tests.ernie_gram.formats.test_bert import BERT, TOKENIZER, TOKENS, bare, be
 from tests.support.model_folders import VOCABULARY
 
 
-def test_tokens_and_rules_that_ours_lacks_are_said_and_other_words_refused(tmp_path: Path) -> None:
+def test_words_of_another_kind_are_refused(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
-    (folder / "added_tokens.json").write_text(json.dumps({VOCABULARY.tokens[-1]: 3, "<user>": 99}))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "do_basic_tokenize": False}))
-    notes = " ".join(read_model(folder).notes)
-    assert ": <user>; " in notes
-    assert "do_basic_tokenize is False" in notes
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "word_tokenizer_type": "mecab"}))
     with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type"):
         read_model(folder)
     (folder / "vocab.txt").unlink()
     (folder / "tokenizer_config.json").unlink()
-    rules = {"lowercase": False, "strip_accents": True, "handle_chinese_chars": False}
-    added = [{"id": 0, "content": VOCABULARY.tokens[0]}, {"id": 99, "content": "<url>"}]
-    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | {"normalizer": rules, "added_tokens": added}))
-    notes = " ".join(read_model(folder).notes)
-    assert all(name in notes for name in ("lower case", "<url>"))
     other = TOKENIZER | {"model": {**TOKENIZER["model"], "continuing_subword_prefix": "@@"}}
     (folder / "tokenizer.json").write_text(json.dumps(other))
     with pytest.raises(InputError, match=r"tokenizer\.json: continuing_subword_prefix"):
@@ -59,40 +49,34 @@ GENERAL, LOWER, KEPT = (
 @pytest.mark.parametrize(
     ("parts", "settings", "lowercase", "noted"),
     [
-        ({"normalizer": bert_rules()}, None, True, []),
-        ({"normalizer": bert_rules()}, KEPT, False, []),
-        ({"normalizer": CASED}, None, True, ["lower case"]),
-        ({"normalizer": CASED}, GENERAL, False, []),
-        ({"normalizer": CASED}, GENERAL | LOWER, False, []),
-        ({"normalizer": bert_rules(strip_accents=False)}, LOWER, True, []),
-        ({"normalizer": bert_rules(strip_accents=False)}, GENERAL, True, ["strip_accents"]),
-        ({"normalizer": bert_rules(clean_text=False)}, GENERAL, True, ["clean_text"]),
-        ({"normalizer": sequence(NFKC, CASED)}, LOWER, True, ["NFKC"]),
-        ({"normalizer": sequence(NFKC, CASED)}, GENERAL, False, ["NFKC"]),
-        ({"normalizer": sequence(NFKC, CASED)}, None, True, ["lower case", "NFKC"]),
-        ({"normalizer": sequence(NFKC, sequence(bert_rules()))}, None, True, ["NFKC"]),
-        ({"normalizer": UNCASED_PARTS}, GENERAL, True, ["NFD and Lowercase and StripAccents"]),
-        ({"normalizer": NFKC}, GENERAL, False, ["NFKC"]),
-        ({"normalizer": None}, GENERAL, False, ["null"]),
-        ({"normalizer": None}, LOWER, True, ["null"]),
-        ({"pre_tokenizer": {"type": "BertPreTokenizer"}}, LOWER, True, []),
-        ({"pre_tokenizer": {"type": "WhitespaceSplit"}}, LOWER, True, ["WhitespaceSplit"]),
-        ({"model": TOKENIZER["model"] | {"max_input_chars_per_word": 3}}, LOWER, True, ["max_input_chars_per_word"]),
+        ({"normalizer": bert_rules()}, {}, True, ""),
+        ({"normalizer": bert_rules()}, KEPT, False, ""),
+        ({"normalizer": {"lowercase": False}}, {}, True, ""),
+        ({"normalizer": CASED}, GENERAL, False, ""),
+        ({"normalizer": CASED}, GENERAL | LOWER, False, ""),
+        ({"normalizer": bert_rules(strip_accents=False)}, LOWER, True, ""),
+        ({"normalizer": bert_rules(strip_accents=False)}, GENERAL, True, "strip_accents False"),
+        ({"normalizer": bert_rules(clean_text=False)}, GENERAL, True, "clean_text False"),
+        ({"normalizer": sequence(NFKC, CASED)}, LOWER, True, "NFKC"),
+        ({"normalizer": sequence(NFKC, CASED)}, GENERAL, False, "NFKC"),
+        ({"normalizer": sequence(NFKC, sequence(bert_rules()))}, {}, True, "NFKC"),
+        ({"normalizer": UNCASED_PARTS}, GENERAL, True, "NFD, Lowercase, StripAccents"),
+        ({"normalizer": None}, GENERAL, False, "null"),
+        ({"pre_tokenizer": {"type": "BertPreTokenizer"}}, LOWER, True, ""),
+        ({"pre_tokenizer": {"type": "WhitespaceSplit"}}, LOWER, True, "WhitespaceSplit"),
+        ({}, {"do_basic_tokenize": False}, True, "do_basic_tokenize False"),
     ],
 )
 def test_rules_of_tokenizer_json_are_read_as_transformers_does_or_said(
-    parts: dict[str, Any], settings: dict[str, Any] | None, lowercase: bool, noted: list[str], tmp_path: Path
+    parts: dict[str, Any], settings: dict[str, Any], lowercase: bool, noted: str, tmp_path: Path
 ) -> None:
     folder = bert_folder(tmp_path / "bert", bare(BERT), vocabulary=False)
     (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | parts))
-    if settings is not None:
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     model = read_model(folder)
     notes = [note for note in model.notes if not note.startswith("left out")]
     assert model.vocabulary.lowercase == lowercase
-    assert len(notes) == len(noted), notes
-    for part in noted:
-        assert any(part in note for note in notes), (part, notes)
+    assert notes == ([f"the folder's tokenizer has {noted}: token IDs may differ"] if noted else [])
 
 
 @pytest.mark.parametrize(
@@ -100,23 +84,16 @@ def test_rules_of_tokenizer_json_are_read_as_transformers_does_or_said(
     [
         ("tokenizer_config.json", LOWER | {"additional_special_tokens": ["[ENT]"]}),
         ("tokenizer_config.json", LOWER | {"extra_special_tokens": {"entity": "[ENT]"}}),
-        ("tokenizer_config.json", LOWER | {"extra_special_tokens": ["[ENT]", "[MASK]", "dog"]}),
         ("tokenizer_config.json", LOWER | {"added_tokens_decoder": {"19": {"content": "[ENT]", "special": True}}}),
         ("special_tokens_map.json", {"additional_special_tokens": [{"content": "[ENT]"}], "mask_token": "[MASK]"}),
         ("tokenizer.json", TOKENIZER | {"added_tokens": [{"id": 19, "content": "[ENT]"}]}),
         ("added_tokens.json", {"[ENT]": 19}),
     ],
 )
-def test_a_special_token_of_the_vocabulary_that_is_cut_in_a_text_is_said(
-    file: str, content: dict[str, Any], tmp_path: Path
-) -> None:
+def test_added_tokens_that_are_cut_in_a_text_are_said(file: str, content: dict[str, Any], tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
-    (folder / "vocab.txt").write_text("\n".join([*VOCABULARY.tokens[:-1], "[ENT]"]))
-    before = read_model(folder).notes
     (folder / file).write_text(json.dumps(content))
-    [note] = [note for note in read_model(folder).notes if note not in before]
-    assert "special tokens" in note
-    assert ": [ENT]; " in note
+    assert "the added tokens [ENT]: token IDs may differ" in read_model(folder).notes[-1]
 
 
 def test_a_hole_in_the_ids_of_tokenizer_json_is_a_row_that_is_never_used(tmp_path: Path) -> None:

@@ -70,9 +70,9 @@ def model_of(config: ModelConfig = PLAIN, **changes: Any) -> ModelRecord:
     return dataclasses.replace(model, **changes)
 
 
-def written(folder: Path, model: ModelRecord, head: TaskHead | None = None) -> Path:
+def written(folder: Path, model: ModelRecord, head: TaskHead | None = None, **options: Any) -> Path:
     folder.mkdir()
-    paddlenlp.write(model, folder, "published", head)
+    paddlenlp.write(model, folder, "published", head, **options)
     return folder
 
 
@@ -149,35 +149,18 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     """A relative position of zeros is none."""
     model = model_of(RELATIVE)
     model.parameters["rel_pos_embedding"][:] = 0
-    assert paddlenlp.cannot_hold(model) == bert.cannot_hold(model) == []
+    assert paddlenlp.lost(model) == bert.lost(model) == []
     model = model_of()
     model.parameters["mask_lm_trans_fc.w_0"] = np.ones((16, 128), np.float32)
     model.parameters["ngram_embedding"] = np.ones((3, 16), np.float32)
-    (obstacle,) = paddlenlp.cannot_hold(model)
-    assert obstacle.is_loss
-    assert all(name in obstacle.reason for name in ("mask_lm_trans_fc.w_0", "ngram_embedding"))
+    (reason,) = paddlenlp.lost(model)
+    assert all(name in reason for name in ("mask_lm_trans_fc.w_0", "ngram_embedding"))
     folder = written(tmp_path / "export", model)
     assert set(load_file(folder / "model.safetensors")) == NAMES.keys()
-    assert f"\n- {obstacle.reason}\n" in (folder / "README.md").read_text()
+    assert f"\n- {reason}\n" in (folder / "README.md").read_text()
     assert not (folder / paddlenlp.EXAMPLE).exists()
     change_json(folder / "config.json", architectures=["LlamaForCausalLM"])
     assert not paddlenlp.detect(folder)
-
-
-def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> None:
-    weight, bias = np.ones((16, 2), np.float32), np.zeros(2, np.float32)
-    head = TaskHead("ErnieGramForTokenClassification", weight, bias, ("O", "B-PER"))
-    folder = written(tmp_path / "labels", model_of(), head)
-    content = json.loads((folder / "config.json").read_text())
-    assert content["architectures"] == ["ErnieGramForTokenClassification"]
-    assert (content["id2label"], content["label2id"]) == ({"0": "O", "1": "B-PER"}, {"O": 0, "B-PER": 1})
-    arrays = load_file(folder / "model.safetensors")
-    assert arrays.keys() == {f"ernie_gram.{name}" for name in NAMES} | {"classifier.weight", "classifier.bias"}
-    assert np.array_equal(arrays["classifier.weight"], weight)
-    head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1], problem_type="regression")
-    content = json.loads((written(tmp_path / "score", model_of(), head) / "config.json").read_text())
-    assert (content["num_labels"], content["problem_type"]) == (1, "regression")
-    assert paddlenlp.read(tmp_path / "labels").config == PLAIN
 
 
 def test_the_mask_of_the_example_is_the_bias_by_its_definition() -> None:
@@ -194,8 +177,11 @@ def test_the_mask_of_the_example_is_the_bias_by_its_definition() -> None:
 
 
 def test_segments_of_an_export_that_were_trained_in_paddlenlp_are_read(tmp_path: Path) -> None:
-    folder = written(tmp_path / "export", model_of(dataclasses.replace(PLAIN, use_sentence_embedding=False)))
-    arrays = load_file(folder / "model.safetensors")
+    model = model_of(dataclasses.replace(PLAIN, use_sentence_embedding=False))
+    folder = written(tmp_path / "export", model, long_text="views")
+    arrays, card = load_file(folder / "model.safetensors"), (folder / "README.md").read_text()
+    assert "\n- segments: PaddleNLP always adds" in card
+    assert "(`input.long_text` is `views`)." in card
     arrays[SEGMENTS][1, 3] = 0.5
     save_file(arrays, folder / "model.safetensors")
     read = paddlenlp.read(folder)
@@ -239,24 +225,22 @@ def test_encoders_of_paddlenlps_bert_and_ernie_are_read(tmp_path: Path, family: 
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "message"),
     [
-        *({"architectures": ["GPTModel"]}, {"architectures": []}, {"hidden_size": "wide"}),
-        *({"num_hidden_layers": 2}, {"use_relative_position": True}, {"use_relative_position": 1}),
-        *({"pool_act": "relu", "architectures": ["BertModel"]}, {"use_task_id": True, "architectures": ["ErnieModel"]}),
+        *(({"architectures": names}, "of ErnieGram, or") for names in (["GPTModel"], [])),
+        ({"hidden_size": "wide"}, "hidden_size"),
+        ({"num_hidden_layers": 2}, "missing"),
+        ({"use_relative_position": True}, "rel_pos_embeddings"),
+        ({"use_relative_position": 1}, "use_relative_position"),
+        ({"pool_act": "relu", "architectures": ["BertModel"]}, "pool_act"),
+        ({"use_task_id": True, "architectures": ["ErnieModel"]}, "use_task_id"),
     ],
     ids=str,
 )
-def test_a_folder_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_folder_that_cannot_be_read_is_refused_in_one_line(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     folder = written(tmp_path / "export", model_of())
     change_json(folder / "config.json", **change)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=rf"^{folder}.*{message}.*$"):
         read_model(folder)
-    named = {
-        "architectures": "of ErnieGram, or",
-        "num_hidden_layers": "missing",
-        "use_relative_position": "use_relative_position|rel_pos_embeddings",
-    }
-    assert re.search(named.get(key := next(iter(change)), key), str(error.value))
-    assert "\n" not in str(error.value)
-    assert str(folder) in str(error.value)

@@ -135,8 +135,6 @@ def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tm
         *("model.json", "model.pdiparams", "inference.json", "vocab.txt", "vocab.txt.json"),
         *("lexicon.tsv", "lexicon.tsv.json", "checksums.json"),
     }
-    # Paths of this machine do not belong in a folder that is passed on.
-    assert "paths" not in (whole / "inference.json").read_text()
     names = sorted(path.name for path in whole.iterdir())
     for name in names:
         for damage in ("removed", "truncated"):
@@ -183,7 +181,7 @@ def test_parameters_and_tokens_that_do_not_fit_are_refused(folder: Path) -> None
     network = json.loads((folder / "inference.json").read_text())["network"]
     for layers, reason in ((3, "encoder_layer_2.* missing"), (1, "encoder_layer_1.* not expected")):
         describe(folder, network={"model": network["model"] | {"num_hidden_layers": layers}})
-        with pytest.raises(InputError, match=rf"model\.pdiparams: parameters {reason}"):
+        with pytest.raises(InputError, match=rf"model\.pdiparams: {reason}"):
             read_exported(folder)
     describe(folder, network=network)
     numbers = (folder / "model.pdiparams").read_bytes()

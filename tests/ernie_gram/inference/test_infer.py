@@ -1,11 +1,10 @@
-"""Exported models answer lines with what the executor computes, and name bad lines: `infer` and `fill_mask`."""
+"""Exported models answer lines with vectors, and name bad lines: `infer`."""
 
 from __future__ import annotations
 
 import json
-import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,14 @@ import pytest
 from tqdm import tqdm
 
 from ernie_gram.api import Model
-from ernie_gram.fill_mask import main as fill_main
 from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
-from ernie_gram.inference.texts import LINES_PER_BATCH, TextEncoder
-from ernie_gram.pretraining.network import build_evaluation
-from ernie_gram.pretraining.sizes import CorpusSizes
-from reader.corpus.units import UnitNames
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.ernie_gram.inference.test_export import exported
 from tests.support.commands import Done, assert_one_line_error, call
-from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
-from tests.support.small_model import NGRAMS, TOKENS, config_of
-from tests.support.static_programs import fresh_scope
+from tests.support.exported_models import random_model, random_sentence
+from tests.support.small_model import TOKENS
 
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": False}
-SIZES = CorpusSizes(TOKENS, NGRAMS)
-SPECIAL = len(SPECIAL_TOKENS)  # the first tokens of the vocabulary, which are no answers
 
 
 @pytest.fixture(scope="module")
@@ -43,34 +33,13 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(random_model(None, **PAIRS), "encoder", tmp_path_factory.mktemp("encoder") / "model")
 
 
-def infer(*arguments: object, stdin: bytes = b"", main: Callable[[], None] = infer_main) -> Done:
-    return call(main, *map(str, arguments), stdin=stdin)
+def infer(*arguments: object, stdin: bytes = b"") -> Done:
+    return call(infer_main, *map(str, arguments), stdin=stdin)
 
 
 def answers(done: Done, status: int = 0) -> list[dict[str, Any]]:
     assert done.returncode == status, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder: Path) -> None:
-    random = np.random.default_rng(3)
-    texts = [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(2 * LINES_PER_BATCH + 3)]
-    done = infer(fill_mask_folder, "--json", "--top", 52, stdin="\n".join(texts).encode(), main=fill_main)
-    found = answers(done)
-    assert [answer["text"] for answer in found] == texts
-    model, encoder = random_model("explicit"), TextEncoder(VOCABULARY, "char", 32)
-    batch = encoder.masked_batch([encoder.encode_masked(text) for text in texts])
-    labels = np.random.default_rng(4).integers(SPECIAL, TOKENS + NGRAMS, 2 * len(texts))
-    with fresh_scope():
-        program = build_evaluation(config_of("explicit", model.config), SIZES, 1)
-        expected = run_with_executor(program, model, batch | {"coarse_labels": labels})
-    units = UnitNames(VOCABULARY, model.lexicon)
-    masks = [mask for answer in found for mask in answer["masks"]]
-    for mask, label, loss, best in zip(masks, labels, expected["row_loss"], expected["row_best"], strict=True):
-        probability_of = {guess["unit"]: guess["probability"] for guess in mask}
-        assert len(probability_of) == TOKENS + NGRAMS - SPECIAL
-        assert probability_of[units.text(int(label))] == pytest.approx(math.exp(-loss), abs=1e-6)
-        assert mask[0]["unit"] == units.text(int(best)) or best < SPECIAL
 
 
 def test_vectors_of_texts_and_pairs_are_those_of_the_python_interface(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import paddle
 import pytest
+from ernie_gram.kernels.rewriting import use_compiled
 from paddle.nn import functional as F
 
-from ernie_gram.kernels.rewriting import use_compiled
 from tests.support.static_programs import fresh_program
 
 

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 import numpy as np
 import paddle
 import pytest
+from ernie_gram.kernels.rewriting import use_compiled
 from paddle.nn import functional as F
 
 from ernie_gram.graph import MarkedLayer, skip_gradients_of_additions
 from ernie_gram.kernels import custom_operations, operations
-from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
 from ernie_gram.training.program import open_program
 from reader.batches.fields import Field

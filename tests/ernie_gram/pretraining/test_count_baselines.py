@@ -17,7 +17,6 @@ from ernie_gram.pretraining import count_baselines
 from ernie_gram.pretraining.count_baselines import (
     HIDDEN,
     NeighbourCounts,
-    UnitsInContext,
     _adjacent_units,
     held_out_units,
     main,
@@ -67,7 +66,8 @@ def held_out(built: Path) -> Feeder:
 def test_the_units_are_those_of_the_evaluation_and_masked_neighbours_are_hidden(held_out: Feeder) -> None:
     masked = held_out_units(held_out, 20)
     batches = list(held_out.held_out_batches(7, 0, 1, 20))
-    np.testing.assert_array_equal(masked.units, np.concatenate([batch["unit_ids"] for batch in batches]))
+    units, left, right = masked
+    np.testing.assert_array_equal(units, np.concatenate([batch["unit_ids"] for batch in batches]))
     # Explicit masking: one slot per masked unit; its neighbours in the batch are the last token of the left unit, the
     # first token of the right unit, [MASK], [CLS] or [SEP].
     corpus = held_out.corpus
@@ -79,16 +79,15 @@ def test_the_units_are_those_of_the_evaluation_and_masked_neighbours_are_hidden(
         ids = batch["input_ids"].flatten()
         left_tokens += ids[batch["slots"] - 1].tolist()
         right_tokens += ids[batch["slots"] + 1].tolist()
-    for neighbours, shown, end in ((masked.left, left_tokens, -1), (masked.right, right_tokens, 0)):
+    for neighbours, shown, end in ((left, left_tokens, -1), (right, right_tokens, 0)):
         for unit, token in zip(neighbours.tolist(), shown, strict=True):
             if unit == HIDDEN:
                 assert token in (specials.mask, specials.cls, specials.sep)
             else:
                 assert token == tokens[unit][end]
-    assert 0 < (masked.left == HIDDEN).sum() < len(masked.left)
+    assert 0 < (left == HIDDEN).sum() < len(left)
     contiguous = held_out_units(Feeder(corpus, 32, Masking(explicit=False, fraction=0.3, seed=5)), 20)
-    for name in ("units", "left", "right"):
-        np.testing.assert_array_equal(getattr(contiguous, name), getattr(masked, name))
+    np.testing.assert_array_equal(contiguous, masked)
 
 
 def test_the_probabilities_equal_their_definitions(corpus: Corpus, held_out: Feeder) -> None:
@@ -97,17 +96,14 @@ def test_the_probabilities_equal_their_definitions(corpus: Corpus, held_out: Fee
     slow, counts = SlowCounts(corpus), NeighbourCounts(corpus)
     lonely = next(unit for unit in range(corpus.num_units) if unit not in slow.followers)
     extra = np.array([[7, lonely, 7], [lonely, 7, 9], [9, HIDDEN, 7], [9, 7, HIDDEN], [9, HIDDEN, HIDDEN]]).T
-    columns = np.stack([masked.units, masked.left, masked.right])[:, :30]
-    masked = UnitsInContext(*np.concatenate([extra, columns], axis=1))
-    rows = list(zip(masked.units.tolist(), masked.left.tolist(), masked.right.tolist(), strict=True))
+    masked = np.concatenate([extra, masked[:, :30]], axis=1)
+    rows = masked.T.tolist()
     expected = {
         "frequency": [slow.frequency(unit) for unit, _, _ in rows],
         "left": [slow.frequency(unit) if left == HIDDEN else slow.after(left, unit) for unit, left, _ in rows],
         "both": [slow.both(left, unit, right) for unit, left, right in rows],
     }
-    found = [counts.frequency(masked), *counts.neighbours(masked)]
-    for log_p, probabilities in zip(found, expected.values(), strict=True):
-        np.testing.assert_allclose(np.exp(log_p), probabilities, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(counts.predict(masked)), list(expected.values()), rtol=1e-9)
 
 
 @pytest.mark.parametrize("block", [5, 64])
@@ -130,21 +126,23 @@ def test_the_command_takes_its_settings_from_the_run(finished: Path, bars: dict[
     assert f"perplexity {evaluations(finished)[0]['frequency_perplexity']:.0f}," in lines[0]
 
 
-def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Path, tmp_path: Path) -> None:
-    for name in ("corpus", "held_out"):
-        shutil.copytree(built / name, tmp_path / name)
-        expected = call(main, str(finished)).stdout
-        assert call(main, str(finished), f"--paths.{name}", str(tmp_path / name)).stdout == expected
-    for name, other in (("corpus", built / "held_out"), ("held_out", built / "corpus")):
-        assert_one_line_error(call(main, str(finished), f"--paths.{name}", str(other)), f"paths.{name}: {other} ")
+def test_moved_corpora_are_read_and_others_are_refused(built: Path, run_copy: Path, tmp_path: Path) -> None:
+    config, expected = (run_copy / "config.yaml").read_text(), call(main, str(run_copy)).stdout
+    for name, other in (("corpus", "held_out"), ("held_out", "corpus")):
+        moved = Path(shutil.copytree(built / name, tmp_path / name))
+        (run_copy / "config.yaml").write_text(config.replace(str(built / name), str(moved)))
+        assert call(main, str(run_copy)).stdout == expected
+        (run_copy / "config.yaml").write_text(config.replace(f" {name}: {built / name}", f" {name}: {built / other}"))
+        assert_one_line_error(call(main, str(run_copy)), f"paths.{name}: {built / other} ")
 
 
 def test_runs_without_these_masked_units_are_refused(
-    finished: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Path, finished: Path, finetuned: Path, run_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for folder in (tmp_path, finetuned):
-        assert_one_line_error(call(main, str(folder)), f"{folder}: ")
-    done = call(main, str(finished), "--paths.held_out", "null")
-    assert_one_line_error(done, f"{finished / 'config.yaml'}: paths.held_out: ")
+    assert_one_line_error(call(main, str(tmp_path)), f"{tmp_path}: ")
+    assert_one_line_error(call(main, str(finetuned)), f"{finetuned / 'config.yaml'}: ")
+    path = run_copy / "config.yaml"
+    path.write_text(path.read_text().replace(str(built / "held_out"), "null"))
+    assert_one_line_error(call(main, str(run_copy)), f"{path}: paths.held_out: ")
     monkeypatch.setattr(count_baselines, "CUT_VERSION", count_baselines.CUT_VERSION + 1)
     assert_one_line_error(call(main, str(finished)), f"{finished}: ")

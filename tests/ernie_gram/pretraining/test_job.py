@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.distributed.world import start_world
-from ernie_gram.pretraining.job import HeldOutEvaluator, batch_flops, evaluation_sums, metrics
+from ernie_gram.pretraining.job import HeldOutEvaluator, PretrainNetwork, evaluation_sums, metrics
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import evaluated, step_flops
 from ernie_gram.pretraining.terms.term import Reference
@@ -129,4 +129,4 @@ def test_operations_are_those_of_the_batch(rung: str) -> None:
     mean = batch["lengths"].mean()
     assert slots > mean
     shape = BatchShape(sequences, round(mean), len(batch["slots"]) / sequences, queries, fine / sequences)
-    assert batch_flops(config, sizes, batch) == sum(step_flops(config, sizes, shape).values()) > 0
+    assert PretrainNetwork(config, sizes, 1).flops(batch) == step_flops(config, sizes, shape) > 0

@@ -1,4 +1,4 @@
-"""The loss terms against equations 1, 2, 3, 5 and 6 of the paper in numpy; their gradients, and the samples.
+"""The loss terms against equations 1, 2, 3, 5 and 6 of the paper in numpy; their gradients, samples and parameters.
 
 The tests of equation 4 (attention) are in tests/ernie_gram/model/test_encoder.py.
 """
@@ -13,18 +13,18 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram.pretraining.chunked_softmax import CrossEntropy
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.network import PretrainModel, build_evaluation, parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
+from ernie_gram.pretraining.terms.generator import ReplacedTokens
 from ernie_gram.pretraining.terms.term import Encoded
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
-from tests.support.static_programs import Arrays, fresh_program, run
+from tests.support.static_programs import Arrays, fresh_program, fresh_scope, run, training_program
 
 
 def forward(
@@ -37,7 +37,7 @@ def forward(
     def build(feeds: dict) -> list:
         model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
         model.train()
-        encoded = model.encode(feeds, softmax_options(config, True, 1))
+        encoded = model.encode(feeds, SoftmaxOptions(True, 1))
         terms = model.losses(encoded)
         means = [term.total / term.count for term in terms]
         names.extend(term.name for term in terms)
@@ -175,7 +175,7 @@ def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[n
     with fresh_program() as (executor, main, startup):
         feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
         model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
-        encoded = model.encode(feeds, softmax_options(config, False, 1))
+        encoded = model.encode(feeds, SoftmaxOptions(False, 1))
         paddle.seed(1)
         executor.run(startup)
         found = []
@@ -194,3 +194,30 @@ def test_equation_5_samples_differ_between_seeds_and_temperatures_and_repeat_for
     colder = dataclasses.replace(config, generator=dataclasses.replace(config.generator, temperature=0.2))
     seeds = list(range(1, 9))
     assert not np.array_equal(samples_of(colder, batch, seeds), samples_of(config, batch, seeds))
+
+
+MAPPED = {"emb_size": 6, "vocab_size": TOKENS + 2, "use_sentence_embedding": True, "use_relative_position": False}
+# Test ID: rung, changes to the model, changes to the generator.
+NETWORKS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "default": ("explicit", {}, {}),
+    "tied": ("explicit", {"out_emb_size": 0}, {}),
+    "mapped": ("explicit", MAPPED, {}),
+    "contiguous": ("contiguous", {}, {}),
+    "full": ("full", {}, {}),
+    "unshared": ("full", {}, {"share_embeddings": False}),
+}
+
+
+@pytest.mark.parametrize(("rung", "model", "generator"), NETWORKS.values(), ids=NETWORKS)
+def test_parameters_have_the_expected_names_and_shapes(
+    rung: str, model: dict[str, Any], generator: dict[str, Any]
+) -> None:
+    config, sizes = config_of(rung, dataclasses.replace(MODEL, **model), **generator), CorpusSizes(TOKENS, NGRAMS)
+    expected = parameter_shapes(config, sizes)
+    with fresh_scope():
+        for program in (training_program(config, sizes), build_evaluation(config, sizes, 1)):
+            found = {p.name: tuple(p.shape) for p in program.main.global_block().all_parameters() if p.name in expected}
+            assert found == expected
+            assert program.parameters == sorted(expected)
+    # The narrow encoder of a generator has as many positions.
+    assert rung != "full" or expected["generator_pos_embedding"] == (64, 8)

@@ -9,7 +9,7 @@ import pytest
 
 from ernie_gram.config.loading import read_yaml
 from ernie_gram.distributed.collectives import BUCKET_NUMBERS
-from ernie_gram.pretraining.config import PathsConfig, PretrainConfig
+from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, assumed_shape
 from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.resources.memory import step_memory
@@ -19,11 +19,7 @@ from tests.support.objectives import load
 from tests.support.small_model import MODEL, config_of
 
 SIZES, SHAPE = CorpusSizes(1000, 500), BatchShape(2, 30, 3.0)
-CONFIG = replace(
-    config_of("explicit"),
-    paths=PathsConfig(held_out="somewhere"),
-    trainer=TrainerConfig(max_steps=1000, eval_every=300, eval_sequences=90),
-)
+CONFIG = replace(config_of("explicit"), trainer=TrainerConfig(max_steps=1000))
 CLUSTER = Cluster(ranks=4, peak=1e9, utilisation=0.5, memory=1e9, bandwidth=1e6)
 
 
@@ -31,27 +27,13 @@ def total(prediction: Prediction) -> float:
     return sum(prediction.memory.values())
 
 
-def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
+def test_time_is_operations_over_speed_and_exchange() -> None:
     prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
-    flops = sum(step_flops(CONFIG, SIZES, SHAPE).values())
+    flops = step_flops(CONFIG, SIZES, SHAPE)
     assert prediction.compute == pytest.approx(flops / 5e8)
     # Each of four processes sends 2 x 3 / 4 times the bytes in a ring.
     assert prediction.waiting == pytest.approx(1.5 * prediction.exchanged / 1e6)
-    # Evaluations before the first step, after 300, 600 and 900, and after the last; 23 sequences per process.
-    assert prediction.evaluation == pytest.approx(flops / 3 / 2 * 23 / 5e8)
-    seconds = 1000 * (prediction.compute + prediction.waiting) + 5 * prediction.evaluation
-    assert prediction.days == pytest.approx(seconds / 86400)
-
-
-def test_only_existing_sequences_are_evaluated_and_a_generator_several_times() -> None:
-    alone = CLUSTER._replace(ranks=1)
-    one = predict(CONFIG, SIZES, SHAPE, alone, held_out=1).evaluation
-    for held_out, sequences in ((None, 90), (91, 90), (10, 10)):
-        assert predict(CONFIG, SIZES, SHAPE, alone, held_out).evaluation == pytest.approx(sequences * one)
-    config = replace(config_of("enrm"), paths=CONFIG.paths, trainer=replace(CONFIG.trainer, eval_draws=3))
-    once = replace(config, trainer=replace(config.trainer, eval_draws=1))
-    times = [predict(each, SIZES, SHAPE, CLUSTER).evaluation for each in (config, once)]
-    assert times[0] == pytest.approx(3 * times[1])
+    assert prediction.days == pytest.approx(1000 * (prediction.compute + prediction.waiting) / 86400)
 
 
 @pytest.mark.parametrize(("cpu", "queries", "slots"), [(True, 0, 24), (False, 0, 30), (True, 4, 24)])
@@ -59,15 +41,12 @@ def test_padding_takes_no_time_and_no_memory_on_a_cpu(cpu: bool, queries: int, s
     config = replace(
         config_of("cnp" if queries else "explicit"),
         data=replace(CONFIG.data, batch_size=256),
-        paths=CONFIG.paths,
         trainer=replace(CONFIG.trainer, recompute=True),
     )
     cluster, shape = CLUSTER._replace(cpu=cpu), replace(SHAPE, sequences=64, queries=queries)
     found = predict(config, SIZES, replace(shape, padding=0.2), cluster)
     expected = predict(config, SIZES, replace(shape, slots=slots), cluster)
     assert found.flops == expected.flops
-    # Held-out batches have no query rows.
-    assert found.evaluation == predict(config, SIZES, replace(shape, slots=24 if cpu else 30), cluster).evaluation
     assert (total(found) < total(predict(config, SIZES, shape, cluster))) == (slots < shape.slots)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def test_what_the_system_refuses_is_tried_again(
 ) -> None:
     saver = BackgroundSaver(tmp_path, 2, None, print)
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "save_safetensors", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        refuse = Mock(side_effect=OSError(28, "No space left"))
+        patched.setattr(checkpoint, "save_safetensors", refuse)
         saver.save(state(1), MODEL, {})
         saver.save_best(state(1), MODEL)
         saver.wait()
@@ -51,6 +53,7 @@ def test_what_the_system_refuses_is_tried_again(
         assert [line.startswith(start) for line, start in zip(warnings, starts, strict=True)] == [True] * 2
         with pytest.raises(SystemRefusedError, match="No space left"):
             saver.finish()
+        assert refuse.call_count == 3
         # The best model was tried again, but what was said of it is not repeated; of a new one it is.
         assert capsys.readouterr().err == ""
         saver.save_best(state(2), MODEL)

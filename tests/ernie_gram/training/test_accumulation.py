@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
-from ernie_gram.pretraining.job import PretrainNetwork, row_counts
+from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import METERS, read_log
@@ -94,4 +94,4 @@ def test_rows_counted_in_a_batch_are_those_that_the_losses_count(corpus: Corpus,
             program = opened.finish({term.name: term.count for term in network.losses(opened.feeds)})
         executor.run(program.startup)
         counted = program.run(executor, batch)
-    assert [float(count) for count in counted.values()] == row_counts(config, batch)
+    assert [float(count) for count in counted.values()] == network.row_counts(batch)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import paddle
 import pytest
 
 from ernie_gram.distributed.world import World
 from ernie_gram.run.run_log import CPU, METERS
-from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.meters import Meters, rates
+from reader.batches.fields import Batch
 from tests.support.static_programs import fresh_scope
 
 
 def batch(*lengths: int) -> dict[str, np.ndarray]:
     """Return a batch of sequences of these lengths."""
     return {"input_ids": np.ones((len(lengths), max(lengths)), np.int64), "lengths": np.array(lengths)}
+
+
+def meters_of(executor: paddle.static.Executor, flops: Callable[[Batch], float] | None, **trainer: float) -> Meters:
+    """Return the meters of one process in bfloat16."""
+    job: Any = SimpleNamespace(trainer=TrainerConfig(**trainer), optimizer=OptimizerConfig(precision="bfloat16"))  # type: ignore[arg-type]
+    job.flops = flops
+    return Meters(job, executor, World(0, 1, executor.place))
 
 
 def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
@@ -34,14 +47,13 @@ def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
 def test_meters_start_anew_after_each_log_line_and_leave_out_what_is_unknown() -> None:
     """As in a job without the fields of sequences and known operations, or where only the peak is unknown."""
     with fresh_scope() as executor:
-        meters = Meters(TrainerConfig(), "float32", None, executor, World(0, 1, executor.place))
+        meters = meters_of(executor, None)
         meters.add([{"points": np.ones((4, 2))}], 0.0, 2.0)
         found = meters.take(batch_size=4)
         assert found["sequences_per_second"] == 2.0
         assert not found.keys() & {"tokens_per_second", "slots_per_second", "mfu"}
         assert "mfu" not in rates(np.array([[2.0, 0.0, 3.0, 3.0, 7.0, 0.0]]), 4)
-        settings = TrainerConfig(peak_tflops=0.5)
-        meters = Meters(settings, "float32", lambda _: 1e12, executor, World(0, 1, executor.place))
+        meters = meters_of(executor, lambda _: 1e12, peak_tflops=0.5)
         for _ in range(4):
             meters.add([batch(4, 2)], waiting=1.0, seconds=8.0, cpu=3.0)
         first = meters.take(batch_size=2)
@@ -65,13 +77,9 @@ def test_the_peak_is_measured_only_if_it_is_needed(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(meters, "matmul_peak", peak)
     with fresh_scope() as executor:
-        world = World(0, 1, executor.place)
-        for settings, flops in (
-            (TrainerConfig(), None),
-            (TrainerConfig(peak_tflops=1.0), lambda _: 1.0),
-            (TrainerConfig(), lambda _: 1e12),
-        ):
-            made = Meters(settings, "bfloat16", flops, executor, world)
+        meters_of(executor, None)
+        meters_of(executor, lambda _: 1.0, peak_tflops=1.0)
+        made = meters_of(executor, lambda _: 1e12)
     assert asked == ["bfloat16"]
     made.add([batch(1)], 0.0, 1.0)
     assert made.take(1)["mfu"] == 0.5

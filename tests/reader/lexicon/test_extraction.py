@@ -16,12 +16,11 @@ import pytest
 
 from reader.errors import InputError
 from reader.lexicon import local_engine
-from reader.lexicon.extraction import CountingJob, CountingResult, Settings
+from reader.lexicon.extraction import CountingResult, Settings, count_best
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
 from reader.system.atomic_files import save_arrays
-from reader.system.hash_tables import unpack_strings
 from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
@@ -44,7 +43,7 @@ def count(
     folder.mkdir(exist_ok=True)
     settings = Settings(True, segmenter, top, min_count)
     engine = LocalEngine(TextFiles([path]), Resources(2 << 30, workers), folder)
-    result = CountingJob(engine, settings).run()
+    result = count_best(engine, settings)
     return result, len(engine.segments)
 
 
@@ -100,9 +99,6 @@ def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(local_engine, "save_arrays", refuse)
     again, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(again.best) == entries_of(first.best)
-    # The share of [UNK] depends on these.
-    assert unpack_strings(again.words.strings) == unpack_strings(first.words.strings)
-    assert again.words.counts.tolist() == first.words.counts.tolist()
 
 
 def test_a_job_is_resumed_with_other_memory(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tokenizers.models import WordPiece
 
 from reader.build import main
 from reader.errors import InputError
-from reader.lexicon.extraction import CountingJob
+from reader.lexicon import extraction
 from reader.lexicon.lexicon_file import Lexicon, NGrams, info_path
 from reader.lexicon.t_test import t_statistic
 from reader.system.atomic_files import sha256_of
@@ -63,12 +64,12 @@ def entries_of(ngrams: NGrams) -> list[Scored]:
 
 def begin_with(monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]) -> None:
     """Let the counting of some orders begin with these thresholds."""
-    first = CountingJob._first_threshold
+    first = extraction.first_threshold
 
-    def wanted(self: CountingJob, order: int) -> int:
-        return thresholds.get(order) or first(self, order)
+    def wanted(order: int, *given: Any) -> int:
+        return thresholds.get(order) or first(order, *given)
 
-    monkeypatch.setattr(CountingJob, "_first_threshold", wanted)
+    monkeypatch.setattr(extraction, "first_threshold", wanted)
 
 
 def test_entries_counts_and_scores_equal_the_reference(built: Path) -> None:

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 
-from reader.lexicon.ngram_keys import (
-    count_runs,
-    extend_prefixes,
-    merge_entries,
-    ngram_keys,
-    partition_by_hash,
-)
+from reader.lexicon.ngram_keys import count_runs, extend_prefixes, merge_entries, ngram_keys
 from reader.system.hash_tables import build_key_table
 
 
@@ -34,13 +27,3 @@ def test_counts_of_trigrams_equal_plain_counting() -> None:
     kept = {divmod(int(pair), 8) for pair in pairs}
     assert 0 < len(kept) < 36
     assert found == {w: n for w, n in expected.items() if n >= 3 and w[:2] in kept and w[1:] in kept}
-
-
-def test_all_entries_of_a_key_are_in_one_partition_and_sorted() -> None:
-    keys = np.sort(np.random.default_rng(0).integers(0, 500, 5000).astype(np.uint64))
-    entries = count_runs(keys, 2)
-    partitioned, bounds = partition_by_hash(entries, 2, 7)
-    partitions = [partitioned[start:end] >> np.uint64(2) for start, end in pairwise(bounds)]
-    assert all(len(partition) > 0 and (partition[:-1] <= partition[1:]).all() for partition in partitions)
-    assert sum(len(np.unique(partition)) for partition in partitions) == len(np.unique(keys))
-    assert np.array_equal(np.sort(partitioned), np.sort(entries))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,12 +16,12 @@ from typing import Any
 import pytest
 
 from reader.build import main
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.lexicon import spark_engine
-from reader.lexicon.extraction import CountingJob, CountingResult, Settings
+from reader.lexicon.extraction import CountingResult, Settings, count_best
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
-from reader.lexicon.spark_session import _failure, check_spark, one_line_failures, spark_context, spark_settings
+from reader.lexicon.spark_session import check_spark, one_line_failures, spark_context, spark_settings
 from reader.system.output_files import resumable_folder
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
@@ -68,22 +67,32 @@ def comparable(result: CountingResult) -> tuple[list[Scored], dict[int, int], st
 def count_locally(folder: Path, settings: Settings) -> CountingResult:
     work = folder.with_name("work")
     work.mkdir(exist_ok=True)
-    return CountingJob(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings).run()
+    return count_best(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings)
+
+
+def spark(context: Any, folder: Path) -> SparkEngine:
+    work = folder.with_name("spark")
+    work.mkdir(exist_ok=True)
+    return SparkEngine(context, TextFiles(find_files([str(folder)])), work)
 
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MIN_SEGMENT_BYTES", "MAX_SEGMENT_BYTES"):
-        monkeypatch.setattr(spark_engine, name, 1 << 12)
+    monkeypatch.setattr(spark_engine, "SEGMENT_BYTES", 1 << 15)
 
 
 @needs_spark
 @pytest.mark.usefixtures("small_segments")
 def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path) -> None:
     settings = Settings(True, "char", TOP)
-    engine = SparkEngine(context, TextFiles(find_files([str(text)])))
-    assert comparable(CountingJob(engine, settings).run()) == comparable(count_locally(text, settings))
-    assert engine._segments.count() > 8
+    engine = spark(context, text)
+    assert comparable(count_best(engine, settings)) == comparable(count_locally(text, settings))
+    assert len(engine.segments) > 8
+    # Finished segments and entries are not written again.
+    before = {path: path.stat().st_mtime_ns for path in text.with_name("spark").rglob("*.npy")}
+    assert comparable(count_best(spark(context, text), settings)) == comparable(count_locally(text, settings))
+    assert before
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 @needs_spark
@@ -93,7 +102,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10})
-    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings).run()
+    result = count_best(spark(context, folder), settings)
     assert comparable(result) == comparable(count_locally(folder, settings))
     assert "北京大学" in result.best.texts()
 
@@ -113,7 +122,7 @@ def test_errors_equal_the_local_engines(context: Any, tmp_path: Path, name: str,
     (folder / name).write_bytes(content)
     settings = Settings(True, "char", {2: 10})
     with pytest.raises(InputError, match=message) as by_spark, one_line_failures():
-        CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)]))), settings).run()
+        count_best(spark(context, folder), settings)
     with pytest.raises(InputError) as locally:
         count_locally(folder, settings)
     assert str(by_spark.value) == str(locally.value)
@@ -125,12 +134,11 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 
 @needs_spark
-def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
+def test_command_makes_the_same_files(built: Path, text: Path, tmp_path: Path) -> None:
     local = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "local.tsv")).ok()
-    spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "spark.tsv"), *spark).ok()
+    by_spark = ["--engine", "spark", "--master", "local[2]"]
+    made = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "spark.tsv"), *by_spark).ok()
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
-    assert not re.search("warn|exception|log4j", made.stderr, re.IGNORECASE)
     for suffix in ("", ".json"):
         assert (tmp_path / f"spark.tsv{suffix}").read_bytes() == (tmp_path / f"local.tsv{suffix}").read_bytes()
     assert not list(tmp_path.glob(".*"))
@@ -146,15 +154,6 @@ def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path, mo
     assert_one_line_error(call(main, *command, "--engine", "spark"), "--engine spark: ")
     assert (tmp_path / ".lexicon.tsv.work").is_dir()
     assert_one_line_error(call(main, *command, "--master", "local[2]"), "--master: ")
-
-
-@pytest.mark.parametrize("kind", [InputError, SystemRefusedError])
-def test_the_error_of_a_task_keeps_its_kind(kind: type[InputError]) -> None:
-    message = f"Job aborted\nTraceback (most recent call last):\nreader.errors.{kind.__name__}: a.txt: cannot be read\n"
-    found = _failure(message)
-    assert type(found) is kind
-    assert str(found) == "a.txt: cannot be read"
-    assert _failure("PythonException: KeyError: 'a'") is None
 
 
 @pytest.mark.parametrize("master", [None, "yarn"])

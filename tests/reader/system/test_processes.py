@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.system.processes import lines_of_module, ordered_map
 from tests.support.commands import ROOT, is_alive, wait_for
 
@@ -57,7 +57,7 @@ def test_an_input_error_of_a_worker_is_raised_and_a_killed_one_reported() -> Non
     for workers in (1, 2):
         with pytest.raises(InputError, match="thirteen"):
             list(ordered_map(Square(), [(0, i) for i in range(20)], workers))
-    with pytest.raises(SystemRefusedError, match="a worker process was killed"):
+    with pytest.raises(InputError, match="a worker process was killed"):
         list(ordered_map(Square(), [(0, 1), (0, 99), (0, 2)], 2))
 
 

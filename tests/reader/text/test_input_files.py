@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.text.input_files import find_files, shard_files
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -82,7 +82,7 @@ def test_input_that_would_be_read_twice_or_in_part_is_refused(tmp_path: Path, mo
 
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(SystemRefusedError, match="locked: cannot be read: Permission denied"):
+    with pytest.raises(InputError, match="locked: cannot be read: Permission denied"):
         find_files([str(tmp_path)])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError
 from reader.text.text_files import TextFiles, text_size, utf16_reason
 
 
@@ -105,7 +105,7 @@ def test_other_files_are_not_utf16(content: bytes) -> None:
     assert utf16_reason(content) is None
 
 
-def test_a_file_that_changes_while_it_is_read_and_an_empty_compressed_one_are_refused(tmp_path: Path) -> None:
+def test_files_that_change_while_they_are_read_empty_compressed_ones_and_folders_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one line\n" * 100)
     segments = TextFiles([path]).segments(50)
@@ -124,11 +124,7 @@ def test_a_file_that_changes_while_it_is_read_and_an_empty_compressed_one_are_re
     (tmp_path / "b.txt.gz").touch()
     with pytest.raises(InputError, match=r"b\.txt\.gz: damaged or cut short"):
         list(TextFiles([path, tmp_path / "b.txt.gz"]).segments(50))
-
-
-def test_what_the_system_refuses_is_no_fault_of_the_text(tmp_path: Path) -> None:
-    """So a job keeps its work when a disk fails: see test_resumable_folder.py."""
-    with pytest.raises(SystemRefusedError, match=f"^{tmp_path}: cannot be read: Is a directory$"):
+    with pytest.raises(InputError, match=f"^{tmp_path}: cannot be read: Is a directory$"):
         lines(tmp_path)
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import has_words, split_words
-from reader.tokenization.given_texts import listed
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.data_frames import FRAMES
@@ -39,12 +38,6 @@ def test_lists_of_any_type_are_read() -> None:
     for texts in (["a", "b"], ("a", "b"), np.array(["a", "b"]), (text for text in "ab"), {"a": 1, "b": 2}.keys()):
         assert [each.ids.tolist() for each in TOKENIZER.encode_batch(texts)] == [[5], [6]]  # type: ignore[arg-type]
     assert len(TOKENIZER.encode("")) == 0
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_the_column_of_a_table_to_write_is_named(frame: Any) -> None:
-    with pytest.raises(InputError, match=r"^texts: .* id, text_a; .* list\(df\['text_a'\]\)$"):
-        listed(frame({"id": [1], "text_a": ["a"]}), "texts")
 
 
 def test_a_text_has_words_if_tokenizers_of_every_vocabulary_find_one() -> None:

@@ -8,7 +8,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from reader.system.hash_tables import empty_table, find_or_add_strings, find_strings, list_strings, pack_strings
+from reader.system.hash_tables import empty_table, find_or_add_strings, find_strings, pack_strings, unpack_strings
 from reader.tokenization import word_index
 from reader.tokenization.basic_tokenizer import SEGMENTERS, segmenter, split_words
 from reader.tokenization.word_index import WordIndex
@@ -94,7 +94,7 @@ def test_text_may_be_encoded_in_several_calls_and_ids_are_in_order_of_first_occu
     strings = ["".join(draw.choices("abé中", k=draw.randint(1, 12))) for _ in range(20_000)]
     table, ids = find_or_add_strings(empty_table(4, 8), pack_strings(strings))
     distinct = list(dict.fromkeys(strings))
-    assert list_strings(table) == distinct
+    assert unpack_strings(table.strings) == distinct
     assert [distinct[i] for i in ids] == strings
     found_ids = find_strings(table, pack_strings(["a", "not there", "", "x" * 100, distinct[-1]]))
     assert found_ids.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]

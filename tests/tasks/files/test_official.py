@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.files.official import load_split, with_labels
+from tasks.files.official import with_labels
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Squad
-from tasks.layouts.lines import JsonLines
 from tasks.layouts.tables import Tsv
 from tests.support.commands import call
-from tests.support.task_files import files, load, write, write_json, write_lines
+from tests.support.task_files import files, load, write, write_json
 
 COMMANDS = {
     "tasks.check_files": ["cola"],
@@ -105,8 +104,8 @@ def test_sources_are_tried_in_their_order_and_labels_of_the_training_file_hold_f
     assert with_labels(TASK, tmp_path) is TASK
     write(tmp_path / "dev.tsv", "a\tlabel\nx\t10\ny\t8\n")
     with pytest.raises(InputError, match=r"dev.tsv:3: the label '8' is none of those of the training file: 9, 10"):
-        load(OPEN, tmp_path, "dev")
-    assert len(load(OPEN, tmp_path, "dev", on_bad_row="skip").report.bad) == 1
+        load(with_labels(OPEN, tmp_path), tmp_path, "dev")
+    assert len(load(with_labels(OPEN, tmp_path), tmp_path, "dev", on_bad_row="skip").report.bad) == 1
     write(tmp_path / "train.tsv", "a\tlabel\n" + "".join(f"x\t{label}\n" for label in ("001", "1", "2", "01")))
     assert with_labels(OPEN, tmp_path).labels == ("001", "01", "1", "2")
 
@@ -115,7 +114,7 @@ def question(row_id: str, answer: str) -> dict[str, Any]:
     return {"id": row_id, "question": "?", "answers": [{"text": answer, "answer_start": 0}]}
 
 
-def test_ids_are_unique_where_predictions_are_scored_and_notes_count_each_example_once(tmp_path: Path) -> None:
+def test_ids_are_unique_where_predictions_are_scored(tmp_path: Path) -> None:
     task = dataclasses.replace(TASK, kind="span", metric="squad_v1", layout=Squad(), labels=None)
     paragraph = {"context": "a b", "qas": [question("q", "a"), question("q", "b")]}
     for name in ("train.tsv", "dev.tsv"):
@@ -123,15 +122,3 @@ def test_ids_are_unique_where_predictions_are_scored_and_notes_count_each_exampl
     assert len(load(task, tmp_path).examples) == 2
     with pytest.raises(InputError, match=r"qas\[1\] \(id q\): the id 'q' is not unique; it is also at .*qas\[0\]"):
         load(task, tmp_path, "dev")
-    task = dataclasses.replace(
-        TASK,
-        kind="multiple_choice",
-        layout=JsonLines({"context": "c", "options": "o", "answer": "a"}),
-        labels=None,
-    )
-    # The second row is bad, and the third has nothing to note.
-    rows = (["y", "y"], 0), (["y", "y"], 5), (["y", "z"], 0)
-    write_lines(tmp_path / "train.tsv", *({"c": "x", "o": options, "a": answer} for options, answer in rows))
-    report = load_split(task, tmp_path, "train", "skip").report
-    assert report.notes == {"questions with equal options": 1}
-    assert len(report.bad) == 1

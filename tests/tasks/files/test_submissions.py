@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tasks.files.official import load_split, with_labels
-from tasks.files.submissions import form_of, read_predictions, submission_files
+from tasks.files.submissions import NA_PROB, form_of, no_answer_probabilities, read_predictions
 from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
@@ -29,7 +29,9 @@ def submit(
     """Return the files of a submission for the split in a folder."""
     examples = load_split(task, folder, split).examples
     details = details or [{} for _ in answers]
-    return submission_files(Predictions(task, examples, answers, details, options=options), split)
+    predictions, form = Predictions(task, examples, answers, details, options=options), form_of(task)
+    files = {form.file_name(task, split): form.content(predictions).encode()}
+    return files | ({NA_PROB: no_answer_probabilities(predictions).encode()} if task.unanswerable else {})
 
 
 def scores_of(task: Task, split: str, folder: Path, for_metric: Any, **options: Any) -> Scores:
@@ -183,7 +185,6 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
     answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
     options: dict[str, Any] = {"na_prob": dict(zip("abcd", na_scores, strict=True)), "threshold": threshold}
     files = submit(TASKS["squad2"], "dev", tmp_path, answers, **options)
-    assert list(files) == ["predictions.json", "na_prob.json"]
     assert json.loads(files["predictions.json"]) == {"a": "red car", "b": "", "c": "blue", "d": ""}
     probabilities = json.loads(files["na_prob.json"])
     assert [key for key, value in probabilities.items() if value > 0.5] == ["b", "d"]

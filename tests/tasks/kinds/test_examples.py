@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,8 @@ def task(kind: str, **fields: Any) -> Task:
     return Task(kind=kind, metric=metric, **{**defaults, **fields})
 
 
-def make(
-    of: Task, notes: Counter[str] | None = None, labelled: bool = True, training: bool = True, **values: Any
-) -> Any:
-    reading = Reading(of, labelled, training, Counter() if notes is None else notes)
-    return KINDS[of.kind].read_example(Row(PLACE, values), "0", reading)
+def make(of: Task, labelled: bool = True, training: bool = True, **values: Any) -> Any:
+    return KINDS[of.kind].read_example(Row(PLACE, values), "0", Reading(of, labelled, training))
 
 
 NLI = task("classification", labels=("yes", "no"), label_aliases={"ja": "yes"}, omitted_labels=("-",))
@@ -71,11 +67,9 @@ def test_an_answer_is_an_index_a_text_or_a_letter_and_the_first_of_equal_options
     for answer in (1, "y", "B", "1"):
         assert make(CHOICE, context="c", question="q", options=["x", "y"], answer=answer) == expected
     assert make(CHOICE, labelled=False, context="c", options=["x", "y"]).answer is None
-    notes: Counter[str] = Counter()
-    assert make(CHOICE, notes, context="c", options=["x", "y", "y"], answer="y").answer == 1
+    assert make(CHOICE, context="c", options=["x", "y", "y"], answer="y").answer == 1
     assert make(CHOICE, context="c", options=["0", "1", "5"], answer="1").answer == 1  # the text and the number agree
     assert make(CHOICE, context="c", options=["3", "2", "1"], answer="B").answer == 1
-    assert notes == {"questions with equal options": 1}
     lines = dataclasses.replace(CHOICE, layout=JsonLines({}))
     assert make(lines, context="c", options=["x", "y", "z"], answer=2).answer == 2
     with pytest.raises(BadRow, match="the answer '2' "):
@@ -91,52 +85,34 @@ def test_an_underscore_in_a_question_is_a_gap_in_race_only() -> None:
 
 
 def test_empty_texts_are_read_where_official_files_have_them() -> None:
-    notes: Counter[str] = Counter()
     official = dataclasses.replace(NLI, empty_texts=True)
-    assert make(official, notes, text_a="a", text_b="", label="no").text_b == ""
-    assert make(NLI, notes, labelled=False, text_a=" ").gold is None
-    assert make(CHOICE, notes, context="c", options=["x", ""], answer=0).options == ("x", "")
-    assert notes == {"rows with an empty text": 2, "questions with an empty option": 1}
+    assert make(official, text_a="a", text_b="", label="no").text_b == ""
+    assert make(NLI, labelled=False, text_a=" ").gold is None
+    assert make(CHOICE, context="c", options=["x", ""], answer=0).options == ("x", "")
 
 
 def test_answers_have_their_place_in_the_context_in_a_list_or_an_object_of_two_lists() -> None:
-    notes: Counter[str] = Counter()
     answers = [{"text": "b", "answer_start": 2}, {"text": "c", "answer_start": 1}, {"text": "a", "answer_start": -1}]
-    example = make(SPAN, notes, id="q", context="a b c a", question="?", answers=[*answers, "b c"])
+    example = make(SPAN, id="q", context="a b c a", question="?", answers=[*answers, "b c"])
     spans = (CharSpan(2, 3), CharSpan(4, 5), CharSpan(0, 1), CharSpan(2, 5))
     assert example == SpanExample("q", "a b c a", "?", tuple(map(Answer, ("b", "c", "a", "b c"), spans)), False, PLACE)
-    assert notes["answers at another position than answer_start"] == 2
-    notes: Counter[str] = Counter()
     given = {"text": ["b", "a"], "answer_start": [4, 0]}
-    example = make(SPAN, notes, context="a b b", question="?", answers=given)
+    example = make(SPAN, context="a b b", question="?", answers=given)
     assert example.answers == (Answer("b", CharSpan(4, 5)), Answer("a", CharSpan(0, 1)))
     assert make(SPAN_V2, context="a", question="?", answers={"text": [], "answer_start": []}).is_impossible
-    assert not notes
     for bad in ({"text": ["b", "a"], "answer_start": [4]}, {"text": ["a"]}, {"text": ["a"], "answer_start": 0}):
         with pytest.raises(BadRow, match="answer_start"):
             make(SPAN, context="a b b", question="?", answers=bad)
 
 
-def test_a_training_question_needs_one_answer_in_the_context_and_is_noted_if_it_has_two() -> None:
+def test_a_training_question_needs_one_answer_in_the_context() -> None:
     with pytest.raises(BadRow, match="the answer 'x' is not in the context"):
         make(SPAN, context="abc", question="?", answers=["x", "y"])
-    notes: Counter[str] = Counter()
-    answers = make(SPAN, notes, context="abc", question="?", answers=["x", "b"]).answers
+    answers = make(SPAN, context="abc", question="?", answers=["x", "b"]).answers
     assert answers == (Answer("x", None), Answer("b", CharSpan(1, 2)))
     # Scorers compare texts, of other files too.
-    answers = make(SPAN, notes, training=False, context="abc", question=" ", answers=["x", ""]).answers
+    answers = make(SPAN, training=False, context="abc", question=" ", answers=["x", ""]).answers
     assert answers == (Answer("x", None), Answer("", None))
-    assert notes == {"answers that are not in the context": 2, "empty answers": 1, "empty questions": 1}
-
-    def noted(answer: Any, training: bool = True) -> int:
-        notes: Counter[str] = Counter()
-        make(SPAN, notes, training=training, context="aaa b", question="?", answers=[answer])
-        return sum(number for note, number in notes.items() if "more than once" in note)
-
-    assert [noted(answer) for answer in ("aa", {"text": "aa"}, {"text": "aa", "answer_start": -1})] == [1, 1, 1]
-    assert [noted(answer) for answer in ("b", {"text": "aa", "answer_start": 1})] == [0, 0]
-    # Scorers compare texts.
-    assert noted("aa", training=False) == 0
 
 
 def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
@@ -158,13 +134,11 @@ def test_truth_values_of_tables_are_texts(no: Any, yes: Any) -> None:
 
 @pytest.mark.parametrize("answers", [[""], "", [" "], ["", ""], [{"text": "", "answer_start": 0}]])
 def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> None:
-    notes: Counter[str] = Counter()
     row = {"context": "abc", "question": "?", "answers": answers}
     for training in (True, False):
-        example = make(SPAN_V2, notes, training=training, **row)
+        example = make(SPAN_V2, training=training, **row)
         assert (example.answers, example.is_impossible) == ((), True)
-    assert make(SPAN_V2, notes, **{**row, "answers": ["b", ""]}).is_impossible is False
-    assert notes == {"empty answers": 1}
+    assert make(SPAN_V2, **{**row, "answers": ["b", ""]}).is_impossible is False
     # DuReader-robust has one in its dev file.
     assert make(SPAN, training=False, **{**row, "answers": [""]}).answers == (Answer("", None),)
     with pytest.raises(BadRow, match="the answer '' is not in the context"):
@@ -182,13 +156,11 @@ def test_tags_become_iob2_and_entities_and_entities_of_a_text_tags() -> None:
     example = make(chinese, tokens=["上", "\u3000", "海"], tags=["B-LOC", "O", "O"])
     assert (example.text, example.separator) == ("上\u3000海", "")
     assert make(chinese, labelled=False, tokens=["上"]).tags is None
-    notes: Counter[str] = Counter()
     given = [("PER", 3, 4, "d"), ("LOC", 0, 3, "abc"), ("PER", 1, 2, "b"), ("PER", 0, 1, "e")]
-    example = make(NER, notes, text="abcde", entities=given)
+    example = make(NER, text="abcde", entities=given)
     assert example.tokens == tuple("abcde")
     assert example.tags == ("B-LOC", "I-LOC", "I-LOC", "B-PER", "B-PER")
     assert example.entities == (Entity("LOC", 0, 3), Entity("PER", 1, 2), Entity("PER", 3, 4), Entity("PER", 4, 5))
-    assert notes == {"texts with overlapping entities": 1, "entities at another position than given": 1}
 
 
 BAD: dict[str, tuple[Task, dict[str, Any], list[tuple[dict[str, Any], str]]]] = {

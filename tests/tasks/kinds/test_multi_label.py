@@ -43,10 +43,6 @@ FORMS = {
         "layout: tsv\nheader: no\ncolumns: {text_a: 1, labels: 2, id: 3}\nlist_separator: '|'\n",
         "x\tglad|calm\t7\nx\tsad\t8\nx\t\t9\nx\tsad|glad\t10\n",
     ),
-    "aliases": (
-        SEPARATED + "labels: [calm, glad, sad]\nlabel_aliases: {'0': calm, '1': glad, '2': sad}\n",
-        "text\tmoods\nx\t1,0\nx\t2\nx\t\nx\t2,1\n",
-    ),
     "columns of a table": (
         "layout: csv\n" + FLAGS,
         "text,glad,sad,calm\nx,1,0,1\nx,0,1,0\nx,false,False,0\nx,1,1,0\n",
@@ -76,7 +72,6 @@ def test_every_form_of_file_gives_the_same_labels(form: str, tmp_path: Path) -> 
     task = task_of(tmp_path, text)
     assert gold_of(task, tmp_path) == EXPECTED
     assert with_labels(task, tmp_path).labels == ("calm", "glad", "sad")
-    assert not load(task, tmp_path).report.notes
 
 
 def test_one_column_or_key_is_enough_and_a_label_that_is_given_twice_counts_once(tmp_path: Path) -> None:
@@ -87,7 +82,6 @@ def test_one_column_or_key_is_enough_and_a_label_that_is_given_twice_counts_once
     write(tmp_path / "train", "text\tmoods\nx\tsad,sad\nx\tglad\n")
     task = task_of(tmp_path, SEPARATED)
     assert gold_of(task, tmp_path) == [("sad",), ("glad",)]
-    assert [*load(task, tmp_path).report.notes.values()] == [1]
 
 
 @pytest.mark.parametrize(

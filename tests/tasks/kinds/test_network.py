@@ -42,7 +42,8 @@ def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSetti
     found: list[Any] = []
 
     def build(feeds: dict[str, Any]) -> list[Any]:
-        found.extend(head_class(KINDS[kind]).losses(feeds["scores"], feeds, settings))
+        of_task = kind_of(KNOWN[EXAMPLES[kind][0]], KindSettings(head=settings))
+        found.extend(head_class(of_task)(of_task, MODEL, False).losses(feeds["scores"], feeds))
         return [value for term in found for value in (term.total, term.count)]
 
     values, _ = run(build, {"scores": scores.astype(np.float32), **fields})

@@ -23,7 +23,6 @@ from tasks.kinds.checked_values import Reading, score_of
 from tasks.kinds.features import Features
 from tasks.kinds.networks import MASKED_LOGIT, KindHead, mean_term, output_layer
 from tasks.kinds.sentences import SentenceExample, SentenceKind, read_sentences
-from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
 from tests.support import own_tasks
 from tests.support.tiny_task import finetune
@@ -79,7 +78,7 @@ class OrdinalHead(KindHead):
     """The greatest of the encoder's outputs over the slots of an input -> linear layer."""
 
     def __init__(self, kind: Ordinal, config: ModelConfig, has_lm_transform: bool) -> None:
-        super().__init__()
+        super().__init__(kind)
         self.hidden_size = config.hidden_size
         self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
 
@@ -89,9 +88,8 @@ class OrdinalHead(KindHead):
         hidden_BLH = hidden_NH.reshape([-1, length, self.hidden_size]) + (MASKED_LOGIT * is_padding_BL).unsqueeze(2)
         return self.output(hidden_BLH.max(1))
 
-    @staticmethod
-    def losses(scores_SG: Any, feeds: Mapping[str, Any], settings: HeadSettings) -> list[Any]:
-        each_SG = F.binary_cross_entropy_with_logits(scores_SG, feeds[GOLD.name], reduction="none")
+    def losses(self, scores_SG: Any, feeds: Mapping[str, Any]) -> list[Any]:
+        each_SG = F.binary_cross_entropy_with_logits(scores_SG, feeds[self.gold], reduction="none")
         return [mean_term("steps", each_SG.sum(1))]
 
 

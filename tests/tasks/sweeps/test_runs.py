@@ -15,13 +15,14 @@ from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
 from tasks.registry import TASKS
+from tasks.registry.task_file import settings_of
 from tasks.sweeps.runs import (
     GRIDS,
     Grid,
     PlannedRun,
     check_finetunings,
     finished_finetuning,
-    plan_finetunings,
+    planned_runs,
     read_grid,
 )
 from tasks.training.config import FinetuneConfig
@@ -31,8 +32,11 @@ from tests.support.tiny_task import SETTINGS, TASK
 EPOCHS = "optimizer.epochs"
 
 
-def planned(task: str, folder: Path, grid: Grid, *overrides: str) -> list[PlannedRun]:
-    return list(plan_finetunings(task, (folder / "model", {}, {}), "data", folder / "out", grid, 1, overrides))
+def planned(
+    task: str, folder: Path, grid: Grid, *overrides: str, seed: int = 1, data: str = "data"
+) -> list[PlannedRun]:
+    paths, settings = {"model": str(folder / "model"), "data": data}, settings_of(task)
+    return list(planned_runs("finetune", settings, overrides, grid, folder / "out", {}, {"seed": seed}, **paths))
 
 
 def test_the_grid_of_a_task_of_ones_own_has_its_name_and_values_may_be_null(tmp_path: Path) -> None:
@@ -92,8 +96,9 @@ def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf() -> None
 
 def test_every_combination_has_its_own_folder_and_settings(tmp_path: Path) -> None:
     grid = {"optimizer.learning_rate": ["1e-3", 0.002], "optimizer.batch_size": [8, 16]}
-    start = tmp_path / "m", {"pretrain": "full", "pretrain.objective.rtd_weight": "7"}, {"pretrain_seed": 2}
-    runs = list(plan_finetunings("mrpc", start, "data", tmp_path, grid, 3, ["--input.max_seq_len=16"]))
+    varied, seeds = {"pretrain": "full", "pretrain.objective.rtd_weight": "7"}, {"pretrain_seed": 2, "seed": 3}
+    overrides = ["--input.max_seq_len=16"]
+    runs = list(planned_runs("finetune", settings_of("mrpc"), overrides, grid, tmp_path / "mrpc", varied, seeds))
     of_model = "mrpc,pretrain=full,rtd_weight=7"
     assert [run.name for run in runs] == [
         f"{of_model},learning_rate={rate},batch_size={size},pretrain_seed=2,seed=3"
@@ -116,8 +121,7 @@ def check(run: PlannedRun, record: dict[str, Any]) -> None:
 def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str) -> None:
     """The run of a copy of a tiny task is planned, and the record is that of a finished run of the original."""
     task, data = Path(shutil.copytree(tiny_task, tmp_path / "task")), str(tmp_path / "task" / "data")
-    start = (task / "model", dict[str, str](), dict[str, int]())
-    [run] = plan_finetunings(f"{data}/task.yaml", start, data, tmp_path, {}, FinetuneConfig().seed, SETTINGS)
+    [run] = planned(f"{data}/task.yaml", task, {}, *SETTINGS, seed=FinetuneConfig().seed, data=data)
     record = finished_finetuning(finetuned)
     # New settings and splits that are gone do not make another run.
     del record["settings"]["max_train_examples"]

@@ -1,4 +1,4 @@
-"""The account of a split, the examples that are chosen, and the splits that are evaluated."""
+"""The examples that are chosen, and the splits that are evaluated."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
-import numpy as np
 import pytest
 
-from tasks.files.official import Report
+from reader.errors import InputError
 from tasks.kinds.base import Example
 from tasks.kinds.sentences import Classification, SentenceExample
-from tasks.layouts.rows import BadRow
 from tasks.registry import find_task
-from tasks.training.data import SplitData, evaluated_splits, spread_evenly
+from tasks.training.data import evaluated_splits, spread_evenly
 from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 
@@ -26,17 +23,6 @@ CLASSES: Any = Classification
 
 def labelled(*labels: str) -> list[Example]:
     return [SentenceExample(str(i), "a", None, label, PLACE) for i, label in enumerate(labels)]
-
-
-def test_the_account_counts_rows_examples_samples_and_tokens() -> None:
-    features = MagicMock(counts={"cut": 2})
-    features.__len__.return_value = features.inputs.__len__.return_value = 2
-    features.inputs.lengths = np.full(2, 4)
-    report = Report("task", "dev", (), 2, 2, (), (BadRow("no label", PLACE),), {"rows with an empty text": 3})
-    first, *more = SplitData("dev", labelled(*"01"), features, report).describe()
-    assert first.startswith("dev      2 rows: 2 examples; 2 samples, 2 inputs with 4 tokens")
-    assert first.endswith("cut: 2")
-    assert more[:2] == ["  noted 3: rows with an empty text", "  bad rows skipped 1:"]
 
 
 def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_path: Path) -> None:
@@ -70,3 +56,9 @@ def test_a_labelled_test_split_is_evaluated_at_the_end_or_in_place_of_a_dev_spli
     del splits["dev"]
     task.write_text(f"{head}files: {json.dumps(splits)}\n")
     assert evaluated_splits(find_task(str(task)), tmp_path) == (["test"], [])
+    # Of files of one's own, only those without labels may be missing.
+    (tmp_path / "b.tsv").unlink()
+    with pytest.raises(InputError, match=r"no files of the split 'test' .*looked for b\.tsv"):
+        evaluated_splits(find_task(str(task)), tmp_path)
+    task.write_text(f"{head}files: {json.dumps(splits)}\nunlabelled: [test]\n")
+    assert evaluated_splits(find_task(str(task)), tmp_path) == ([], [])

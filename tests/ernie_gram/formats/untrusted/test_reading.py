@@ -34,7 +34,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 def test_the_format_is_found_by_the_content(tmp_path: Path, kind: str, name: str) -> None:
     WRITERS[kind](tmp_path / name)
     expected = {name: ARRAYS["weight"]} if kind == "Paddle variable" else ARRAYS
-    np.testing.assert_equal(read_arrays(tmp_path / name).arrays, expected)
+    np.testing.assert_equal(read_arrays(tmp_path / name), expected)
 
 
 def test_a_header_of_640_bytes_is_not_taken_for_a_pickle(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_header_of_640_bytes_is_not_taken_for_a_pickle(tmp_path: Path) -> None
     path = tmp_path / "model.safetensors"
     path.write_bytes((640).to_bytes(8, "little") + header.encode() + bytes(4))
     assert path.read_bytes()[:2] == b"\x80\x02"
-    assert read_arrays(path).arrays["a"] == 0
+    assert read_arrays(path)["a"] == 0
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -69,7 +69,7 @@ def test_flipped_bytes_give_arrays_or_one_line(tmp_path: Path, kind: str) -> Non
         damaged[positions] = random.integers(0, 256, len(positions))
         path.write_bytes(damaged.tobytes())
         try:
-            arrays = read_arrays(path).arrays
+            arrays = read_arrays(path)
         except InputError as error:
             messages.append(str(error))
         else:
