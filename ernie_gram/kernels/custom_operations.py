@@ -134,8 +134,7 @@ def _definition(operation: Definition) -> dict[str, Any]:
             inputs = _placed(map(array_of, tensors), given, count)
             shapes = [None if array is None else array.shape for array in inputs]
             made = [
-                in_memory_of(tensors[0]) if result.in_place else paddle.empty(result.shape(shapes), result.dtype)
-                for result in results
+                _made(result.shape(shapes), result.dtype, tensors[0] if result.in_place else None) for result in results
             ]
             _guarded(compute, *inputs, *map(array_of, made), *settings)
             return tuple(made) if len(made) > 1 else made[0]
@@ -156,6 +155,19 @@ def _definition(operation: Definition) -> dict[str, Any]:
     }
 
 
+def _made(shape: list[int], dtype: str, first: Tensor | None) -> Tensor:
+    """Return a tensor of any numbers, in the memory of another one if there is one.
+
+    One without numbers has memory too, which operations with a gradient read.
+    """
+    if first is not None and 0 not in shape:
+        return in_memory_of(first)
+    made = paddle.empty(shape if 0 not in shape else [1], dtype)
+    if 0 in shape:
+        made.get_tensor()._set_dims(shape)
+    return made
+
+
 def _placed(values: Iterable[Any], given: Sequence[int], count: int) -> list[Any]:
     """Return the values of all inputs, None for those that are not given."""
     found: list[Any] = [None] * count
@@ -169,6 +181,8 @@ def array_of(tensor: Tensor) -> np.ndarray:
     assert tensor.place.is_cpu_place()
     shape, dtype = tensor.shape, _dtype(tensor.dtype)
     size = math.prod(shape) * dtype.itemsize  # `tensor.size` takes longer
+    if not size:  # it may have no memory
+        return np.empty(shape, dtype)
     memory: Any = (ctypes.c_char * size).from_address(tensor.data_ptr())
     memory.owner = tensor
     return np.ndarray(shape, dtype, memory)

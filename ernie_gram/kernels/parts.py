@@ -2,7 +2,7 @@
 
 Numba's own `parallel=True` optimises a loop alone, behind a wrapper and in its caller, which takes three to five times
 as long as compiling it once. Here, a single such loop calls every function by its address. The compiler does not know
-that the arrays of a function are distinct: biases.py says where that matters.
+that the arrays of a function are distinct: rows.py says where that matters.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
+from ernie_gram.graph import can_fuse
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, build_evaluation
@@ -112,7 +113,7 @@ class PretrainNetwork:
 
     def flops(self, batch: Batch) -> float:
         """Return the floating-point operations of the matrix products of a training step on a batch."""
-        return step_flops(self.config, self.sizes, BatchShape.of(batch).computed(can_fuse_attention()))
+        return step_flops(self.config, self.sizes, BatchShape.of(batch).computed(can_fuse()))
 
 
 class HeldOutEvaluator:

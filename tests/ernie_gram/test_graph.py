@@ -10,8 +10,6 @@ from ernie_gram import graph
 from ernie_gram.graph import (
     computing,
     for_product,
-    fuses_attention,
-    fuses_classes,
     skip_gradients_of_additions,
     up_to_multiple,
 )
@@ -36,14 +34,6 @@ def test_a_value_is_cast_once_in_half_precision_and_not_in_float32(monkeypatch: 
         with open_program([]) as opened, computing(precision):
             for_product(paddle.ones([2]))
             assert names(opened.main).count("pd_op.cast") == casts // 2
-
-
-@pytest.mark.parametrize(
-    ("precision", "fuses", "expected"), [("float32", True, 2), ("bfloat16", True, 1), ("float32", False, 0)]
-)
-def test_the_softmax_over_classes_is_fused_in_float32_only(precision: str, fuses: bool, expected: int) -> None:
-    with fresh_program(), computing(precision, fuses):
-        assert fuses_attention() + fuses_classes() == expected
 
 
 def test_a_size_is_filled_up_to_a_multiple() -> None:

@@ -21,7 +21,7 @@ def test_a_job_on_the_cpu_of_a_machine_with_a_gpu_is_prepared_for_a_cpu(
 ) -> None:
     pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.device=cpu").ok()
     # The first two are those of the test itself.
-    assert pretended_gpu == ["flush_denormals", "set_device cpu"] * 2 + ["use_compiled"] * 2
+    assert pretended_gpu == ["flush_denormals", "set_device cpu"] * 2 + ["encoder_layer"] * 2
 
 
 def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:

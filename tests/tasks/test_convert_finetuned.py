@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from ernie_gram.formats.registry import read_model
-from ernie_gram.kernels import rewriting
+from ernie_gram.kernels import products
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from tasks.api import FineTuned
@@ -87,7 +87,7 @@ def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
     model, folder = made_run(tmp_path / "run", TASKS["rte"]), tmp_path / "program"
     assert call_in_scope(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
-    slow = patch.object(rewriting, "no_bfloat16", return_value="no AMX")
+    slow = patch.object(products, "no_bfloat16", return_value="no AMX")
     with slow, pytest.raises(InputError, match="no AMX"):
         FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])
     assert_one_line_error(call_in_scope(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")
@@ -216,7 +216,7 @@ def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Pa
         own = ["--input", task.parent / "own.jsonl", "--batch_size", size]
         on_devices(predict, source, *own, "--output", output, "--device", device)
         if device == "cpu":
-            assert pretended_gpu == [*["flush_denormals", "set_device cpu"] * 2, "use_compiled"]
+            assert pretended_gpu == [*["flush_denormals", "set_device cpu"] * 2, "encoder_layers"]
         else:
             assert on_gpu(pretended_gpu) == []
         answers.append(output.read_text())

@@ -10,7 +10,7 @@ import pytest
 
 from ernie_gram.api import Model
 from ernie_gram.inference.texts import EncodedText
-from ernie_gram.kernels import rewriting
+from ernie_gram.kernels import products
 from reader.errors import InputError
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
@@ -56,9 +56,6 @@ def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now
     forward, name = model._forward, "encoder_layer_0_ffn_fc_0.w_0"
     own = forward._scope.find_var(name).get_tensor()
     assert own._ptr() == model._record.parameters[name].ctypes.data
-    # Joined once; the parts are not copied beside them.
-    part = "encoder_layer_0_multi_head_att_query_fc.w_0"
-    assert forward._scope.find_var(part) is None
     np.testing.assert_allclose(model.outputs(texts, ["hidden", "pooled"])["pooled"], before, atol=1e-6)
     (weight,) = (each for each in model.layer.parameters() if each.name == name)
     np.testing.assert_allclose(model.outputs(texts, ["pooled"])["pooled"], before, atol=1e-6)
@@ -73,15 +70,12 @@ def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now
 
 def test_bfloat16_rounds_weights_once_and_is_refused_where_it_would_be_slower() -> None:
     model, texts = model_and_texts("bfloat16")
-    with patch.object(rewriting, "no_bfloat16", return_value="no AMX"), pytest.raises(InputError, match="no AMX"):
+    with patch.object(products, "no_bfloat16", return_value="no AMX"), pytest.raises(InputError, match="no AMX"):
         model.outputs(texts, ["hidden"])
     expected = model_and_texts()[0].outputs(texts, ["hidden"])["hidden"]
-    with patch.object(rewriting, "no_bfloat16", return_value=""), patch("ernie_gram.kernels.folding.SMALL", 8):
+    with patch.object(products, "no_bfloat16", return_value=""), patch("ernie_gram.model.encoder.SMALL", 8):
         found = model.outputs(texts, ["hidden"])["hidden"]
     difference = np.abs(found - expected).max()
     assert 1e-4 < difference < 0.1
-    (program,) = model._forward._programs.values()
-    read = [each.name for each in program.main.global_block().all_parameters() if each.name.startswith("packed(")]
-    assert len(read) == 2 * 4
     with pytest.raises(InputError, match="precision"):
         Model.load("x", precision="float64")

@@ -9,7 +9,7 @@ import pytest
 
 from ernie_gram.distributed import processor
 from ernie_gram.kernels import attention as compiled
-from ernie_gram.kernels import blas, operations
+from ernie_gram.kernels import blas
 from reader.system.compiled import numba
 from tests.ernie_gram.kernels.test_compiled import numbers, random, softmax, with_threads
 
@@ -148,12 +148,6 @@ def test_masks_have_the_rate_and_differ(queries: int) -> None:
     assert set(np.unique(np.round(found, 5))) == {0, np.float32(np.round(1 / (1 - RATE), 5))}
     assert (found == 0).mean() == pytest.approx(RATE, abs=0.005)
     assert len({row.tobytes() for row in found.reshape(-1, found.shape[-1])}) == found[..., 0].size
-
-
-def test_query_rows_have_masks_of_their_own() -> None:
-    given = numbers(5, 24), None, None, np.array([0, 3]), np.array([[0, 1]]), KEY
-    (_, context), (_, own) = operations._attention_arguments(given, 2, 4, RATE)
-    assert context[6].tolist() != own[6].tolist()
 
 
 def test_sequences_without_tokens() -> None:

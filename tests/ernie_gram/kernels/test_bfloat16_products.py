@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.kernels import bfloat16_products
-from ernie_gram.kernels.bfloat16_products import pack, packed_product, product, round_numbers
+from ernie_gram.kernels.bfloat16_products import add_product, pack, packed_product, round_numbers
 from tests.support.bfloat16 import needs_bfloat16, rounded
 
 import paddle  # noqa: F401  # isort: skip
@@ -24,7 +24,7 @@ def compare(seed: int) -> None:
         packed = pack(matrix)
         for count in (*COUNTS, *COUNTS):
             rows, out = random.standard_normal((count, k)).astype(np.float32), np.full((count, n), np.nan, np.float32)
-            packed_product(rows, packed, out)
+            packed_product(bits(rows), packed, out)
             exact = rounded(rows).astype(np.float64) @ rounded(matrix)
             np.testing.assert_allclose(out, exact, atol=1e-4)
 
@@ -55,9 +55,12 @@ def test_factors_may_be_transposed(sizes: tuple[int, int, int]) -> None:
     exact = rounded(x).astype(np.float64) @ rounded(y)
     for first in (bits(x), bits(np.ascontiguousarray(x.T)).T):
         for second in (bits(y), bits(np.ascontiguousarray(y.T)).T):
-            out = np.full((m, n), np.nan, np.float32)
-            product(first, second, out)
+            # Its rows are a part of those of another matrix.
+            out = np.full((m, n + 3), np.nan, np.float32)[:, :n]
+            add_product(first, second, out, 0.0)
             np.testing.assert_allclose(out, exact, atol=1e-4)
+            add_product(first, second, out, 1.0)
+            np.testing.assert_allclose(out, 2 * exact, atol=1e-4)
 
 
 def test_products_are_those_of_rounded_factors_for_any_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +79,7 @@ def test_threads_multiply_at_the_same_time() -> None:
 def test_numbers_that_are_not_finite_stay_so() -> None:
     rows, out = np.ones((3, 64), np.float32), np.empty((3, 48), np.float32)
     rows[0, 5], rows[1, 5] = np.nan, np.inf
-    packed_product(rows, pack(np.ones((64, 48), np.float32)), out)
+    packed_product(bits(rows), pack(np.ones((64, 48), np.float32)), out)
     assert np.isnan(out[0]).all()
     assert np.isposinf(out[1]).all()
     assert (out[2] == 64).all()

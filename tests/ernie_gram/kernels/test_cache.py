@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.kernels import attention, biases, blas, compiled
+from ernie_gram.kernels import attention, blas, compiled, rows
 from tests.support.commands import python
 
 # Prints a digest of the results of all functions with sums; alignment, on which MKL's order of additions depends, is
@@ -16,7 +16,7 @@ import sys
 from hashlib import blake2b
 from pathlib import Path
 import numpy as np
-from ernie_gram.kernels import attention, biases, blas, compiled
+from ernie_gram.kernels import attention, blas, compiled, rows
 
 assert blas.is_available()
 random, key, rate = np.random.default_rng(1), np.array([3, 4], np.int32), (6554, np.float32(1 / 0.9))
@@ -41,15 +41,13 @@ for own, self_bias, slots in [(context, numbers(0), np.arange(0)), (numbers(60, 
     attention.attention(*given)
     attention.attention_backward(*given, numbers(*out.shape), *gradients)
     attended += [out, log_sums, *gradients]
-x, n = numbers(150, 72), 72
-of_x, of_scale, of_shift = memory(150, n), memory(n), memory(n)
-means = x.mean(1), x.var(1), numbers(n)
-compiled.layer_norm_backward(x, *means, numbers(150, n), np.float32(1e-5), of_x, of_scale, of_shift)
-normal, scales = memory(150, n), (numbers(n), numbers(n), numbers(n))
-biases.normalised_sum(x, scales[0], numbers(150, n), *scales[1:], np.float32(1e-5), normal)
-activated = memory(150, n)
-biases.biased_gelu(x, scales[0], activated)
-results = normal, activated, *attended, of_x, of_scale, of_shift
+x, others, vectors = numbers(150, 72), [memory(150, 72) for _ in range(6)], [numbers(72) for _ in range(6)]
+norm, dropout = np.float32(1e-5), (key, *rate)
+rows.normalised_sum(x, vectors[0], numbers(150, 72), *vectors[1:3], norm, *dropout, *others[:2])
+rows.normalised_sum_backward(others[0], vectors[1], x, norm, *dropout, *others[2:4], *vectors[3:])
+rows.biased_gelu(x, vectors[0], others[4])
+rows.biased_gelu_backward(x, vectors[0], x, others[5])
+results = *others, *attended, *vectors[3:]
 Path(sys.argv[1]).write_text("\\n".join(blake2b(each.tobytes(), digest_size=8).hexdigest() for each in results))
 """
 
@@ -64,12 +62,12 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
         to = tmp_path / f"{process}.txt"
         python("-c", SCRIPT, str(to), NUMBA_CACHE_DIR=str(tmp_path / "cache")).ok()
         found.append(to.read_text().split())
-    assert len(found[0]) == 17
+    assert len(found[0]) == 21
     assert found[0] == found[1]
 
 
 def test_no_function_lets_the_compiler_change_the_order_of_additions() -> None:
-    functions = [each for part in (attention, biases, blas, compiled) for each in vars(part).values()]
+    functions = [each for part in (attention, rows, blas, compiled) for each in vars(part).values()]
     options = [each.targetoptions for each in functions if hasattr(each, "targetoptions")]
     assert len(options) > 15
     assert not any(each.get("fastmath") for each in options)

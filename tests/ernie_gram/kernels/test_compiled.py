@@ -1,4 +1,4 @@
-"""Compiled functions against references in double precision, and independence of the number of threads."""
+"""Compiled functions against references in double precision."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ def test_masks_are_philox_compared_with_the_bound() -> None:
     published = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     assert list(call_philox(np.zeros(4, np.uint32))) == published == philox([0] * 4, [0] * 2)
     n, bound, key = 8192 * 2 + 100, 20_000, np.array([-5, 2**31 - 1], np.int32)
-    out, mask = np.empty(n, np.float32), np.empty(n, np.uint8)
-    compiled.dropout(np.ones(n, np.float32), key, bound, np.float32(2), out, mask)
-    assert np.array_equal(out, 2 * mask.astype(np.float32))
+    out = np.ones(n, np.float32)
+    compiled.dropout(out, key, bound, np.float32(2), out)
+    mask = out == 2
+    assert np.array_equal(out, 2 * mask)
     for index in [0, 1, 1023, *range(1024, 8192, 1024), 5000, 8191, 8192, 8192 + 3 * 1024, n - 1]:
         part, (decision, call) = index // 8192, divmod(index % 8192, 1024)
         words = philox([part * 1024 + call, 0, 0, 0], [int(word) % 2**32 for word in key])
@@ -69,32 +70,6 @@ def test_exponentials_of_numbers_that_are_far_apart_or_not_finite() -> None:
     assert rows[4].tolist() == [1, 0, 0]
 
 
-@pytest.mark.parametrize("shape", [(1, 4), (63, 48), (64, 48), (200, 33)])
-def test_gradients_of_a_layer_norm(shape: tuple[int, int]) -> None:
-    x, gradient, scale = 3 + numbers(*shape), numbers(*shape), numbers(shape[1])
-    mean, variance, epsilon = x.mean(1), x.var(1), np.float32(1e-5)
-    found = np.empty(shape, np.float32), np.empty_like(scale), np.empty_like(scale)
-    compiled.layer_norm_backward(x, mean, variance, scale, gradient, epsilon, *found)
-
-    def loss(x: np.ndarray, scale: np.ndarray, bias: np.ndarray) -> float:
-        normal = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + epsilon)
-        return float(((normal * scale + bias) * gradient).sum())
-
-    inputs = [x.astype(np.float64), scale.astype(np.float64), np.zeros(shape[1])]
-    for which, ours in enumerate(found):
-        for index in [
-            (0,) * ours.ndim,
-            tuple(size - 1 for size in ours.shape),
-            tuple(size // 2 for size in ours.shape),
-        ]:
-            step = np.zeros(ours.shape)
-            step[index] = 1e-5
-            two = [
-                loss(*(each + sign * step if i == which else each for i, each in enumerate(inputs))) for sign in (1, -1)
-            ]
-            assert ours[index] == pytest.approx((two[0] - two[1]) / 2e-5, rel=2e-4, abs=2e-4)
-
-
 @pytest.mark.parametrize("shape", [(0, 3), (1, 4), (63, 48), (64, 48), (200, 33)])
 def test_sum_of_rows(shape: tuple[int, int]) -> None:
     rows, found = numbers(*shape), np.full(shape[1], np.nan, np.float32)
@@ -109,26 +84,3 @@ def with_threads(count: int, compute: Callable[[], None]) -> None:
         compute()
     finally:
         numba.set_num_threads(before)
-
-
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
-def test_results_do_not_depend_on_the_number_of_threads() -> None:
-    rows, n = 300, 96
-    x, gradient, scale = numbers(rows, n), numbers(rows, n), numbers(n)
-    mean, variance, key = x.mean(1), x.var(1), np.array([1, 2], np.int32)
-    results = []
-    for threads in (1, 2):
-        of_x, dropped, mask = np.empty_like(x), np.empty_like(x), np.empty(x.shape, np.uint8)
-        small = [np.empty(n, np.float32) for _ in range(2)]
-        found = [of_x, dropped, mask, *small]
-
-        def compute(found: list[np.ndarray] = found) -> None:
-            compiled.layer_norm_backward(
-                x, mean, variance, scale, gradient, np.float32(1e-5), found[0], found[3], found[4]
-            )
-            drawn = found[1].reshape(-1), found[2].reshape(-1)
-            compiled.dropout(x.reshape(-1), key, 6554, np.float32(1.1), *drawn)
-
-        with_threads(threads, compute)
-        results.append(found)
-    assert all(np.array_equal(one, two) for one, two in zip(*results, strict=True))

@@ -1,4 +1,4 @@
-"""Programs for a CPU with attention, and the softmax over classes, in one operation, against those of single ones."""
+"""Programs for a CPU with encoder layers, and the softmax over classes, in one operation, against single ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_b
 from tests.support.static_programs import fresh_scope, training_program
 
 SIZES = CorpusSizes(TOKENS, NGRAMS)
-ATTENTION, GRADIENT = "py_op.compiled_encoder_layer_0_", "py_op.compiled_encoder_layer_backward"
+LAYER, GRADIENT = "py_op.compiled_encoder_layer_0_", "py_op.compiled_encoder_layer_backward"
 
 
 def count(program: Program, name: str) -> int:
@@ -68,11 +68,11 @@ def test_training_is_the_same(rung: str, relative: bool, monkeypatch: pytest.Mon
     found, ours, program = train(rung, relative)
     # The layers of the main encoder and of the generator.
     attends = {"contiguous": 2, "cnp": 2, "both": 4}[rung]
-    assert count(program, ATTENTION) == count(program, GRADIENT) == attends
+    assert count(program, LAYER) == count(program, GRADIENT) == attends
     assert count(program, "pd_op.softmax") == 0
     without_fusing(monkeypatch)
     expected, theirs, plain = train(rung, relative)
-    assert count(plain, ATTENTION) == 0
+    assert count(plain, LAYER) == 0
     assert found == pytest.approx(expected, rel=1e-5)
     for name, value in ours.items():
         assert np.allclose(value, theirs[name], atol=1e-5), name
@@ -85,7 +85,7 @@ def test_evaluation_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             without_fusing(monkeypatch)
         with fresh_scope() as executor:
             program = build_evaluation(config, SIZES, 1)
-            assert bool(count(program, ATTENTION)) == fuses
+            assert bool(count(program, "py_op.compiled_encoder_layers")) == fuses
             paddle.seed(1)
             executor.run(program.startup)
             results.append(program.run(executor, random_batch("both")))
