@@ -9,6 +9,7 @@ This module loads Paddle; modules that are used before it is loaded import this 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
@@ -163,9 +164,20 @@ def host_peak() -> int:
 
 def in_memory_of(x: paddle.Tensor) -> paddle.Tensor:
     """Return another float32 tensor with the shape and the memory of x, but not with its layout (3.3.1)."""
+    if not math.prod(x.shape):
+        return new_tensor(x.shape, "float32")
     out = paddle.empty([0], "float32")
     x._share_buffer_to(out)
     out.get_tensor()._set_dims(x.shape)
+    return out
+
+
+def new_tensor(shape: Sequence[int], dtype: str) -> paddle.Tensor:
+    """Return a tensor of any numbers that has memory even if it has no numbers, which `pd_op.pylayer` reads (3.3.1)."""
+    if math.prod(shape):
+        return paddle.empty(shape, dtype)
+    out = paddle.empty([1], dtype)
+    out.get_tensor()._set_dims(shape)
     return out
 
 

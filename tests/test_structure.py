@@ -104,7 +104,7 @@ def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_pa
 # imports Paddle, they may be Paddle's. `os._exit`, and `_replace` of named tuples, are documented.
 PRIVATE = re.compile(
     r"_C_ops|libpaddle|PD_Register|FLAGS_|\bpaddle\.(?:base|pir|framework)\b|\bfrom paddle\b[^\n]* import [^\n]*\b_\w+"
-    r"|\b(?!self\b|cls\b|os\b)\w+(?:\(\))?\._(?!replace\b)[a-zA-Z]\w*"
+    r"|\b(?!self\b|cls\b|os\b)\w+(?:\(\))?\._(?!(?:replace|fields|make)\b)[a-zA-Z]\w*"
 )
 
 
@@ -125,18 +125,18 @@ def test_files_of_unknown_origin_are_parsed_in_one_module() -> None:
 # Lines of source in each room, those directly in a package under its own name. Who needs more takes something out, or
 # raises the number in the same commit, with a reason in its message.
 BUDGET = {
-    "ernie_gram": 1420,
+    "ernie_gram": 1440,
     "ernie_gram/config": 225,
-    "ernie_gram/distributed": 1310,
+    "ernie_gram/distributed": 1320,
     "ernie_gram/formats": 2460,
-    "ernie_gram/inference": 885,
-    "ernie_gram/kernels": 2390,
-    "ernie_gram/model": 1070,
+    "ernie_gram/inference": 887,
+    "ernie_gram/kernels": 2120,
+    "ernie_gram/model": 1100,
     "ernie_gram/pretraining": 2350,
     "ernie_gram/reporting": 657,
-    "ernie_gram/resources": 324,
+    "ernie_gram/resources": 328,
     "ernie_gram/run": 809,
-    "ernie_gram/training": 1800,
+    "ernie_gram/training": 1810,
     "reader": 1060,
     "reader/batches": 679,
     "reader/corpus": 726,

@@ -16,7 +16,7 @@ import paddle
 from paddle import Tensor
 
 from ernie_gram.distributed.loading import THREADS
-from ernie_gram.paddle_private import MetaTensor, Value, eager_guard, in_memory_of, run_python
+from ernie_gram.paddle_private import MetaTensor, Value, eager_guard, in_memory_of, new_tensor, run_python
 from reader.commands import interrupts_handled_by
 from reader.system.compiled import numba
 
@@ -134,7 +134,8 @@ def _definition(operation: Definition) -> dict[str, Any]:
             inputs = _placed(map(array_of, tensors), given, count)
             shapes = [None if array is None else array.shape for array in inputs]
             made = [
-                _made(result.shape(shapes), result.dtype, tensors[0] if result.in_place else None) for result in results
+                in_memory_of(tensors[0]) if result.in_place else new_tensor(result.shape(shapes), result.dtype)
+                for result in results
             ]
             _guarded(compute, *inputs, *map(array_of, made), *settings)
             return tuple(made) if len(made) > 1 else made[0]
@@ -153,19 +154,6 @@ def _definition(operation: Definition) -> dict[str, Any]:
         "output_names": [f"result{i}" for i in range(len(results))],
         "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
     }
-
-
-def _made(shape: list[int], dtype: str, first: Tensor | None) -> Tensor:
-    """Return a tensor of any numbers, in the memory of another one if there is one.
-
-    One without numbers has memory too, which operations with a gradient read.
-    """
-    if first is not None and 0 not in shape:
-        return in_memory_of(first)
-    made = paddle.empty(shape if 0 not in shape else [1], dtype)
-    if 0 in shape:
-        made.get_tensor()._set_dims(shape)
-    return made
 
 
 def _placed(values: Iterable[Any], given: Sequence[int], count: int) -> list[Any]:

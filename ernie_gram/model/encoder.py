@@ -168,7 +168,7 @@ class InputEmbeddings(nn.Layer):
 class EncoderLayer(nn.Layer):
     """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm.
 
-    Programs for a CPU compute the same in one operation (see kernels/encoder_layers.py, and `Encoder._fused`).
+    Programs for a CPU compute the same in one operation (see kernels/encoder_layers.py).
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:

@@ -118,20 +118,24 @@ class _Encoder:
         Per row, of hidden size H and inner size I: query, key, value and the attention's sum (4 H); input and output of
         both LayerNorms (4 H) and both sides of the activation (2 I), and masks of dropout (2 H bytes). Per score: the
         softmax, and with dropout its output and mask. In half precision, LayerNorms stay float32, and there are copies
-        of the weights and of what LayerNorms return; a CPU then computes in float32, and keeps only the copies.
+        of the weights and of what LayerNorms return. A CPU keeps float32, and no masks.
         """
         size, inner = self.model.hidden_size, self.model.feed_forward_size
-        is_half = self.config.optimizer.precision != "float32"
-        number, read = HALF if is_half and not self.cpu else FLOAT, HALF if is_half else FLOAT
-        normed = FLOAT + HALF if is_half and not self.cpu else read
-        per_row = size * (2 * FLOAT + 2 * normed + 2) + inner * (number + read)
+        is_half = self.config.optimizer.precision != "float32" and not self.cpu
+        number, normed = (HALF, FLOAT + HALF) if is_half else (FLOAT, FLOAT)
+        per_row = size * (2 * FLOAT + 2 * normed + self._masks) + inner * 2 * number
         per_score = number + (number + 1 if self.model.attention_probs_dropout_prob else 0)
         projected = 4 * (self.context.rows + self.queries)
         weights = HALF * (4 * size + 2 * inner) * size if is_half else 0
         return number * projected * size + end * per_row + self._scores * per_score + weights
 
+    @property
+    def _masks(self) -> int:
+        """The bytes of masks for each row and unit of a layer's results: a CPU draws them again."""
+        return 0 if self.cpu else 2
+
     def _inputs(self, end: int) -> float:
         """Return the bytes that a layer keeps with recompute: its output, all masks, and on a CPU the attention."""
         attention = FLOAT * (self.context.rows + self.queries) if self.cpu else 0
         masks = self._scores if self.model.attention_probs_dropout_prob else 0
-        return self.model.hidden_size * (end * (FLOAT + 2) + attention) + masks
+        return self.model.hidden_size * (end * (FLOAT + self._masks) + attention) + masks
