@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -79,8 +79,8 @@ class Definition(NamedTuple):
     settings: tuple[object, ...]
 
 
-# The operations of all programs, by their names in Paddle, which are unique.
-_definitions: dict[str, Definition] = {}
+# Of the operations of all programs: Paddle knows an operation by its name.
+_numbers = count()
 
 
 @contextmanager
@@ -124,14 +124,13 @@ def add_operation(
 def _definition(operation: Definition) -> dict[str, Any]:
     """Return the definition of an operation for Paddle.
 
-    Paddle knows an operation by its name, so operations that differ need different names; AssertionError if they have
-    not. A name that contains "_grad" would be taken for that of the gradient of another operation.
+    A name that contains "_grad" would be taken for that of the gradient of another operation.
     """
-    name, compute, count, given, results, settings = operation
+    name, compute, number, given, results, settings = operation
 
     def run(*tensors: Tensor) -> Any:
         with eager_guard():
-            inputs = _placed(map(array_of, tensors), given, count)
+            inputs = _placed(map(array_of, tensors), given, number)
             shapes = [None if array is None else array.shape for array in inputs]
             made = [
                 in_memory_of(tensors[0]) if result.in_place else new_tensor(result.shape(shapes), result.dtype)
@@ -141,24 +140,21 @@ def _definition(operation: Definition) -> dict[str, Any]:
             return tuple(made) if len(made) > 1 else made[0]
 
     def shapes(*tensors: MetaTensor) -> Any:
-        known = _placed((tensor.shape for tensor in tensors), given, count)
+        known = _placed((tensor.shape for tensor in tensors), given, number)
         found = [MetaTensor(shape=each.shape(known), dtype=getattr(paddle, each.dtype)) for each in results]
         return tuple(found) if len(found) > 1 else found[0]
 
-    described = re.sub(r"\W+", "_", "_".join(map(str, (*given, *settings)))).strip("_")
-    unique = f"compiled_{name}_{described}" + "_in_place" * any(result.in_place for result in results)
-    assert _definitions.setdefault(unique, operation) == operation, f"{unique} is the name of another operation"
     return {
-        "name": unique,
+        "name": f"compiled_{name}_{next(_numbers)}",
         "input_names": [f"input{i}" for i in given],
         "output_names": [f"result{i}" for i in range(len(results))],
         "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
     }
 
 
-def _placed(values: Iterable[Any], given: Sequence[int], count: int) -> list[Any]:
+def _placed(values: Iterable[Any], given: Sequence[int], number: int) -> list[Any]:
     """Return the values of all inputs, None for those that are not given."""
-    found: list[Any] = [None] * count
+    found: list[Any] = [None] * number
     for i, value in zip(given, values, strict=True):
         found[i] = value
     return found

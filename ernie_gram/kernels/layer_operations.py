@@ -96,8 +96,7 @@ def encoder_layer(
     kept += [_result(given, size) for size in (width, width, inner, inner, width)]
     inputs = (rows_NH, *given, *layer, key)
     results = (_result(given, width), *kept[: 2 if recomputes else None])
-    name = "encoder_layer_to_recompute" if recomputes else "encoder_layer"
-    out, *found = add_operation(name, _encoder_layer, inputs, results, settings)
+    out, *found = add_operation("encoder_layer", _encoder_layer, inputs, results, settings)
     # The biases get gradients if they are trained.
     biases = [_GIVEN + Given._fields.index(name) for name in ("bias", "self_bias")]
     trained = tuple(inputs[i] is not None and not inputs[i].stop_gradient for i in biases)

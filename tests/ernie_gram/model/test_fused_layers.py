@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -20,13 +21,13 @@ from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_b
 from tests.support.static_programs import fresh_scope, training_program
 
 SIZES = CorpusSizes(TOKENS, NGRAMS)
-LAYER, GRADIENT = "py_op.compiled_encoder_layer_0_", "py_op.compiled_encoder_layer_backward"
+LAYER, GRADIENT = r"encoder_layer_\d+", r"encoder_layer_backward_\d+"
 
 
 def count(program: Program, name: str) -> int:
     operations = program.main.global_block().ops
     operations += [inner for operation in operations for block in operation.blocks() for inner in block.ops]
-    return sum(operation.name().startswith(name) for operation in operations)
+    return sum(re.fullmatch(rf"py_op\.compiled_{name}", operation.name()) is not None for operation in operations)
 
 
 def train(rung: str, relative: bool) -> tuple[list[float], dict[str, np.ndarray], Program]:
@@ -69,7 +70,7 @@ def test_training_is_the_same(rung: str, relative: bool, monkeypatch: pytest.Mon
     # The layers of the main encoder and of the generator.
     attends = {"contiguous": 2, "cnp": 2, "both": 4}[rung]
     assert count(program, LAYER) == count(program, GRADIENT) == attends
-    assert count(program, "pd_op.softmax") == 0
+    assert "pd_op.softmax" not in {operation.name() for operation in program.main.global_block().ops}
     without_fusing(monkeypatch)
     expected, theirs, plain = train(rung, relative)
     assert count(plain, LAYER) == 0
@@ -85,7 +86,7 @@ def test_evaluation_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             without_fusing(monkeypatch)
         with fresh_scope() as executor:
             program = build_evaluation(config, SIZES, 1)
-            assert bool(count(program, "py_op.compiled_encoder_layers")) == fuses
+            assert bool(count(program, r"encoder_layers_\d+")) == fuses
             paddle.seed(1)
             executor.run(program.startup)
             results.append(program.run(executor, random_batch("both")))
