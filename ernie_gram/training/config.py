@@ -53,8 +53,8 @@ class OptimizerConfig(AdamWConfig):
             identity, so set it if you may want to train longer later.
         precision: "float32"; or, on a GPU, "bfloat16" or "float16" for matrix products and what lies between them, such
             as attention weights, while parameters, residual connections, LayerNorm and losses stay float32. On a CPU
-            with AVX512-BF16 or AMX, "bfloat16" rounds the factors of products, and all else stays float32. float16 is
-            for GPUs without bfloat16 (V100).
+            with AVX512-BF16 or AMX, "bfloat16" rounds the factors of products by the weights of encoder layers, and
+            all else stays float32. float16 is for GPUs without bfloat16 (V100).
         loss_scale: factor of the loss in the backward pass of the first step, a power of two. It halves when a gradient
             is not finite, and that update is skipped; it doubles after 2000 updates in a row. null means
             65536 with float16, whose gradients would otherwise underflow, and no scaling with other precisions.
