@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -21,7 +22,6 @@ from ernie_gram.distributed.collectives import (
 )
 from ernie_gram.distributed.device import World, kernels_used
 from ernie_gram.run import checkpoint, termination
-from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record_start
 from ernie_gram.run.termination import beat
 from ernie_gram.training import step_values
@@ -33,7 +33,7 @@ from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
-from reader.errors import InputError, counted
+from reader.errors import InputError, SystemRefusedError, counted, print_warning
 from reader.system.progress import progress
 
 
@@ -69,7 +69,8 @@ class Trainer:
         for message in (*kernels_used(job.optimizer.precision), *messages, job.metrics_explained):
             if message:
                 self.log.say(message)
-        self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
+        # What the system has refused to write, by name, and how it is written.
+        self._refused: dict[str, tuple[Exception, Callable[[], None]]] = {}
         self._saved_step = self.step
         self._stop = StopAgreement(self.executor, world, self.step)
 
@@ -128,11 +129,7 @@ class Trainer:
         Ends the process, after a checkpoint, if a signal has asked any rank to end (see termination.py).
         """
         with termination.deferred():
-            try:
-                self._train()
-            finally:
-                # An error must not end the process, or free its folder, while a checkpoint is being written.
-                self.saver.join()
+            self._train()
 
     def _train(self) -> None:
         settings, batch_size = self.job.trainer, self.job.batch_size
@@ -185,8 +182,7 @@ class Trainer:
                     # resumed run evaluates it again.
                     if self.step != self._saved_step:
                         self.save()
-        beat()
-        self.saver.finish()
+        self._check_written()
         self.log.close()
 
     def _end_if_asked(self, number: int | None) -> None:
@@ -195,7 +191,7 @@ class Trainer:
             return
         if self.step != self._saved_step:
             self.save()
-        self.saver.finish()
+        self._check_written()
         # A rank that ended before rank 0 has saved would look like one that died.
         sum_array(self.executor, np.zeros(1), self.world)
         self.log.close()
@@ -222,9 +218,6 @@ class Trainer:
         values, steps = step_values.read_step_values(self.updater.program.fetches)
         step, reason = self.log.start + steps, step_values.reason_to_stop(values, self.job.trainer)
         if reason:
-            # If another rank ended before rank 0 has completed its checkpoint, the launcher would end rank 0.
-            self.saver.wait()
-            sum_array(self.executor, np.zeros(1), self.world)
             raise InputError(
                 f"step {step}: {reason}; stopped. A lower optimizer.learning_rate or a longer warm-up, in another "
                 "paths.output, may help"
@@ -265,7 +258,8 @@ class Trainer:
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
             if self.progress.best_step == self.step and self.world.is_first:
-                self.saver.save_best(self._state(), get_arrays(self.updater.parameters))
+                model = self._state(), get_arrays(self.updater.parameters)
+                self._write(checkpoint.BEST, partial(checkpoint.save_best, self.job.folder, *model))
         if self.step not in self.log.evaluated:
             self.log.record("eval", self.step, metrics)
 
@@ -298,15 +292,40 @@ class Trainer:
         )
 
     def save(self) -> None:
-        """Start to write a checkpoint, on rank 0.
+        """Write a checkpoint, on rank 0, and a best model that the system has refused before.
 
-        Raises InputError if a step was not finite, and the error of an earlier checkpoint (see BackgroundSaver).
+        If the system refuses the checkpoint, for example because the disk is full, a warning is printed, and training
+        goes on. Raises InputError if a step was not finite, if a parameter is not, or if the data are damaged.
         """
         self._values()
         self._saved_step = self.step
         if not self.world.is_first:
             return
+        if checkpoint.BEST in self._refused:
+            self._write(checkpoint.BEST, self._refused[checkpoint.BEST][1])
+        self._write("the checkpoint", self._write_checkpoint)
+
+    def _write_checkpoint(self) -> None:
+        if self.job.check_data:
+            self.job.check_data()
+        names, keep = self.updater.parameters, self.job.trainer.keep_checkpoints
+        arrays = get_arrays(names), get_arrays(optimizer_names(names))
+        self.log.say(f"saved {checkpoint.save(self.job.folder, self._state(), *arrays, keep)}")
+
+    def _write(self, name: str, write: Callable[[], None]) -> None:
+        """Write the best model or a checkpoint; if the system refuses it, print a warning."""
         beat()
-        self.saver.wait()
-        names = self.updater.parameters
-        self.saver.save(self._state(), get_arrays(names), get_arrays(optimizer_names(names)))
+        self._refused.pop(name, None)
+        try:
+            write()
+        except (SystemRefusedError, OSError) as error:
+            print_warning(f"{name} is not saved: {error}; training goes on")
+            self._refused[name] = error, write
+        beat()
+
+    def _check_written(self) -> None:
+        """Raise SystemRefusedError if the newest checkpoint or the best model could not be written."""
+        for name, (error, _) in self._refused.items():
+            raise SystemRefusedError(
+                f"{name} is not saved: {error}; make room, and run the same command again to resume"
+            ) from error
