@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from ernie_gram import paddle_private
 from ernie_gram.distributed import world
 from ernie_gram.distributed.processor import no_bfloat16, processor_settings
 from reader.errors import InputError
-from tests.support.commands import python, started, wait_for
+from tests.support.commands import python
 
 INTEL = """processor\t: 0
 vendor_id\t: GenuineIntel
@@ -79,27 +78,6 @@ def test_a_sigterm_while_paddle_loads_takes_effect_afterwards() -> None:
     """
     done = python("-c", code)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "loaded\n")
-
-
-# No signal interrupts its C code.
-BLOCKED = """
-import hashlib, os, signal
-from ernie_gram.distributed import world
-world.GRACE_SECONDS = 0.5
-signal.signal(signal.SIGTERM, print)
-print(os.getpid(), flush=True)
-hashlib.pbkdf2_hmac('sha256', b'x', b'y', 10**9)
-"""
-
-
-def test_a_rank_that_is_blocked_ends_some_time_after_its_launcher() -> None:
-    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BLOCKED!r}])"
-    with started("-c", code, PADDLE_TRAINER_ID="0") as launcher:
-        assert launcher.stdout
-        rank = Path("/proc", launcher.stdout.readline().strip())
-        assert (rank / "cmdline").read_bytes()
-        launcher.kill()
-        assert wait_for(lambda: not (rank.exists() and (rank / "cmdline").read_bytes()), 20)
 
 
 class Store(dict[str, str]):
