@@ -20,7 +20,7 @@ from ernie_gram.distributed.collectives import (
     of_first_rank,
     sum_array,
 )
-from ernie_gram.distributed.device import World, kernels_used
+from ernie_gram.distributed.device import World
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record_start
 from ernie_gram.run.termination import beat
@@ -66,7 +66,7 @@ class Trainer:
             record_start(job.folder, self.step, paddle.__version__, str(world.place))
         self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
-        for message in (*kernels_used(job.optimizer.precision), *messages, job.metrics_explained):
+        for message in (*messages, job.metrics_explained):
             if message:
                 self.log.say(message)
         # What the system has refused to write, by name, and how it is written.
