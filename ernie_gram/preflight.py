@@ -1,4 +1,4 @@
-"""Predict the memory, time and disk space of a pre-training run, and check its settings and corpora:
+"""Predict the memory, time and disk space of a pre-training run:
 
     ernie-gram preflight CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --peak_tflops 125 --utilisation 0.4
 
@@ -16,9 +16,7 @@ from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape, measured_shape
-from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_positive
-from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
 
 
@@ -79,8 +77,7 @@ def main() -> None:
     else:
         run = prepare(config, ranks, False, given)
         config = run.config
-        check_output(run.output, is_first=False)
-        lines = [run.describe(), *(f"files    {corpus.path}: {check_corpus(corpus.path)}" for corpus in run.corpora)]
+        lines = [run.describe()]
     # Imported late, after what can fail without Paddle.
     load_paddle()
     from ernie_gram.resources.prediction import predict, report

@@ -63,8 +63,6 @@ def processes_of_job() -> Processes:
     if "PADDLE_TRAINER_ID" in os.environ:
         return Processes(PROCESSES_ON_THIS_MACHINE, WORLD_SIZE, RANK, is_launcher=False)
     given, here = _launch_arguments(), _processes()
-    if given.master:
-        _check_master(given.master)
     return Processes(here, here * given.nnodes, here * given.rank, given.master, here > 1 or bool(given.master))
 
 
@@ -126,6 +124,14 @@ def _launch_arguments() -> argparse.Namespace:
         require(count > 0, "--nnodes", f"{count}: must be positive")
         require(0 <= rank < count, "--rank", f"{rank}: with --nnodes {count}, ranks are 0 to {count - 1}")
         require(count == 1 or is_complete, "--nnodes", f"{count}: needs --master HOST:PORT and --rank")
+        if given.master:
+            host, colon, port = given.master.rpartition(":")
+            is_valid = bool(colon) and port.isdecimal() and 0 < int(port) < 1 << 16
+            require(is_valid, f"--master {given.master}", "must be HOST:PORT")
+            try:
+                socket.getaddrinfo(host, None, socket.AF_INET)
+            except OSError as error:
+                raise InputError(f"--master {given.master}: no address is known for {host}") from error
     return given
 
 
@@ -135,18 +141,6 @@ def _processes() -> int:
         require(re.fullmatch("[1-9][0-9]*", text) is not None, "NPROC", f"{text} is not a number of processes")
         return int(text)
     return max(1, visible_gpus())
-
-
-def _check_master(master: str) -> None:
-    """Raise InputError unless a text is HOST:PORT, and HOST has an address."""
-    host, colon, port = master.rpartition(":")
-    with located(f"LAUNCH_ARGS: --master {master}"):
-        if not (colon and port.isdecimal() and 0 < int(port) < 1 << 16):
-            raise InputError("must be HOST:PORT")
-        try:
-            socket.getaddrinfo(host, None, socket.AF_INET)
-        except OSError as error:
-            raise InputError(f"no address is known for {host}") from error
 
 
 def _log_folder(processes: Processes) -> Path:
