@@ -86,7 +86,11 @@ def resume_checkpoint(
         if is_first:
             print_warning(checkpoint.passed_over(damage, chosen))
     if chosen:
-        _check_identity(chosen, identity, defaults or {})
+        recorded = checkpoint.load_state(chosen).identity
+        theirs = {key: value for key, value in (defaults or {}).items() if key in identity} | recorded
+        if differences := identity_differences(theirs, identity):
+            advice = "choose another paths.output, or restore these settings"
+            raise InputError(f"{chosen}: belongs to another run ({'; '.join(differences)}); {advice}")
     return found, chosen
 
 
@@ -102,15 +106,6 @@ def identity_differences(earlier: Identity, run_identity: Identity, where: str =
         for key, there, here in pairs
         if there != here
     ]
-
-
-def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
-    recorded = checkpoint.load_state(path).identity
-    theirs = {key: value for key, value in defaults.items() if key in identity} | recorded
-    differences = identity_differences(theirs, identity)
-    if differences:
-        advice = "choose another paths.output, or restore these settings"
-        raise InputError(f"{path}: belongs to another run ({'; '.join(differences)}); {advice}")
 
 
 def _shown(value: object) -> str:

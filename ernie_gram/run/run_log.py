@@ -121,7 +121,7 @@ class RunLog:
         """Open the log; `start` is the step of the checkpoint that training continues from, or 0."""
         self.writes = writes
         self.start, self.max_steps = start, max_steps
-        self.begin(start)
+        self._began = time.monotonic()
         self.evaluated: set[int] = set()
         if not writes:
             return
@@ -134,10 +134,6 @@ class RunLog:
         self._writer = _visualdl_writer(output) if visualdl else None
         for record in kept:
             self._draw(**record)
-
-    def begin(self, step: int) -> None:
-        """Start the clock of the time left after a step: what came before, such as an evaluation, is not counted."""
-        self.began, self._counted = time.monotonic(), step
 
     def say(self, text: str) -> None:
         """Print a line on the console."""
@@ -175,7 +171,7 @@ class RunLog:
                 print_warning(f"no more curves for VisualDL: {error}")
 
     def _time_left(self, step: int) -> str:
-        seconds = (time.monotonic() - self.began) / max(1, step - self._counted) * (self.max_steps - step)
+        seconds = (time.monotonic() - self._began) / max(1, step - self.start) * (self.max_steps - step)
         minutes, seconds = divmod(round(seconds), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 

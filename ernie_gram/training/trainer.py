@@ -141,12 +141,8 @@ class Trainer:
         ):
             # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
-            meters = None
+            meters = Meters(self.job, self.executor, self.world)
             while self.step < settings.max_steps and not self.has_ended_early:
-                is_first = meters is None
-                if meters is None:
-                    meters = Meters(self.job, self.executor, self.world)
-                    self.log.begin(self.step)
                 began, cpu_began = time.monotonic(), time.process_time()
                 beat()
                 micro_batches = next(batches)
@@ -160,7 +156,8 @@ class Trainer:
                 is_logged = self.step % settings.log_every == 0 or is_last
                 # Reading the values waits for the device, so the time after it is that of all steps so far.
                 values = self._values() if is_logged or self.updater.skips else {}
-                if is_logged or not is_first:  # what is slow only once, such as compiling, is in the first step
+                # What is slow only once, such as compiling, is in the first step.
+                if is_logged or self.step > self.log.start + 1:
                     meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
@@ -168,8 +165,6 @@ class Trainer:
                     rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
                     logged = step_values.logged_values(values) | step_values.take_mean_losses(values)
                     self.log.record("train", self.step, logged | rate | measured, unshown)
-                if is_first:
-                    self.log.begin(self.step)
                 self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
