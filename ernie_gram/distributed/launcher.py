@@ -20,7 +20,7 @@ from ernie_gram.config import require
 from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
 from ernie_gram.distributed.watch import Rank, start, watch
-from ernie_gram.distributed.world import LAUNCHER, PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
+from ernie_gram.distributed.world import IS_RANK, LAUNCHER, PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
 from ernie_gram.run.termination import HANG_SECONDS, noted_signals
 from reader.errors import InputError, OneLineParser, located, write_or_drop
 from reader.system.atomic_files import check_writable
@@ -60,7 +60,7 @@ def processes_of_job() -> Processes:
 
     Raises InputError if a variable of ENVIRONMENT is wrong.
     """
-    if "PADDLE_TRAINER_ID" in os.environ:
+    if IS_RANK:
         return Processes(PROCESSES_ON_THIS_MACHINE, WORLD_SIZE, RANK, is_launcher=False)
     given, here = _launch_arguments(), _processes()
     return Processes(here, here * given.nnodes, here * given.rank, given.master, here > 1 or bool(given.master))

@@ -25,10 +25,11 @@ from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 
-# The environment variable with the process of the launcher.
+# The environment variable of a rank with the process of its launcher; without it, other variables are not ours.
 LAUNCHER = "ERNIE_GRAM_LAUNCHER"
-WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
-RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+IS_RANK = LAUNCHER in os.environ
+WORLD_SIZE = int(os.environ["PADDLE_TRAINERS_NUM"]) if IS_RANK else 1
+RANK = int(os.environ["PADDLE_TRAINER_ID"]) if IS_RANK else 0
 
 # The store of the second group. It is needed as long as the process runs.
 _second_store: object = None
@@ -39,7 +40,7 @@ STORE_SECONDS = 900  # Paddle's own limit for its first store
 prepare_environment()
 if RANK:
     show_progress(False)
-if "PADDLE_TRAINER_ID" in os.environ:
+if IS_RANK:
     # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
     signal_at_parent_death(signal.SIGTERM)
     if str(os.getppid()) != os.environ[LAUNCHER]:
