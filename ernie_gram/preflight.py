@@ -1,7 +1,6 @@
-"""Predict the memory, time, exchanged bytes and disk space of a pre-training run, and check its settings and corpora:
+"""Predict the memory, time and disk space of a pre-training run:
 
-    ernie-gram preflight CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
-        --peak_tflops 125 --utilisation 0.4 --bandwidth 10GB
+    ernie-gram preflight CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --peak_tflops 125 --utilisation 0.4
 
 CONFIG is a YAML file of settings, such as conf/pretrain/small_en.yaml. Other options are settings of the run, as for
 `ernie-gram pretrain`. Nothing is written.
@@ -10,20 +9,15 @@ CONFIG is a YAML file of settings, such as conf/pretrain/small_en.yaml. Other op
 from __future__ import annotations
 
 import argparse
-import shutil
 from functools import partial
-from pathlib import Path
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape, measured_shape
-from ernie_gram.run.run_folder import check_output
-from reader.build_options import parse_bytes, parse_positive
-from reader.corpus.memmap import check_corpus
+from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, print_warning
-from reader.system.atomic_files import nearest_folder
 
 
 def parse_number(text: str, most: float = 1e6) -> float:
@@ -58,12 +52,10 @@ def build_parser() -> OneLineParser:
     add = parser.add_argument
     add("--nodes", type=parse_positive, default=1, metavar="N", help="number of machines (1)")
     add("--gpus", type=parse_positive, default=1, metavar="G", help="processes per machine, one per GPU (1)")
-    add("--memory", type=parse_bytes, metavar="SIZE", help="memory per process, such as 32GB")
     peak_help = "TFLOP per second of a process in matrix products, such as 15.7 for float32 on a V100"
     add("--peak_tflops", type=parse_number, required=True, metavar="X", help=peak_help)
     share_help = "share of the peak that a step reaches (0.4)"
     add("--utilisation", type=partial(parse_number, most=1), default=0.4, metavar="SHARE", help=share_help)
-    add("--bandwidth", type=parse_bytes, metavar="SIZE", help="bytes per second that a process sends, such as 10GB")
     sizes_help = "predict without a corpus: sizes of the vocabulary and the lexicon, and the mean number of tokens per "
     sizes_help += "unit; sequences are full"
     add("--assume", type=parse_sizes, metavar="TOKENS,NGRAMS,TOKENS_PER_UNIT", help=sizes_help)
@@ -85,23 +77,21 @@ def main() -> None:
     else:
         run = prepare(config, ranks, False, given)
         config = run.config
-        check_output(run.output, is_first=False)
-        lines = [run.describe(), *(f"files    {corpus.path}: {check_corpus(corpus.path)}" for corpus in run.corpora)]
+        lines = [run.describe()]
     # Imported late, after what can fail without Paddle.
     load_paddle()
-    from ernie_gram.resources.prediction import Cluster, predict, report, warnings
+    from ernie_gram.resources.prediction import predict, report
 
     sequences = config.largest_micro_batch(ranks)
     if run:
-        sizes, shape = CorpusSizes.of(run.train.corpus), measured_shape(run.train, sequences)
+        info = run.train.corpus.info
+        sizes, shape = CorpusSizes(info.num_tokens, info.num_ngrams), measured_shape(run.train, sequences)
     else:
         sizes, shape = own.assume[0], assumed_shape(config, sequences, own.assume[1])
-    cpu = config.trainer.device == "cpu"
-    cluster = Cluster(ranks, own.peak_tflops * 1e12, own.utilisation, own.memory, own.bandwidth, cpu)
-    prediction = predict(config, sizes, shape, cluster)
-    print("\n".join([*lines, "Predicted, not measured:", report(config, prediction, cluster)]))
-    free = shutil.disk_usage(nearest_folder(Path(config.paths.output))).free
-    for line in [*(run.warnings() if run else []), *warnings(config, sizes, prediction, cluster, free)]:
+    prediction = predict(config, sizes, shape, ranks, config.trainer.device == "cpu")
+    predicted = report(config, prediction, ranks, own.peak_tflops * 1e12, own.utilisation)
+    print("\n".join([*lines, "Predicted, not measured:", predicted]))
+    for line in run.warnings() if run else ():
         print_warning(line)
 
 

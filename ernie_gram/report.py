@@ -14,8 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ernie_gram.reporting.masks import filled_masks
 from ernie_gram.reporting.parts import finetuning_part, pretraining_part
 from ernie_gram.reporting.runs import ReportedRun, comparability, read_runs, run_folders
-from ernie_gram.reporting.tables import results_table, settings_tables
-from ernie_gram.run.run_log import RESULTS, read_results
+from ernie_gram.reporting.tables import settings_tables
+from ernie_gram.run.run_log import RESULTS
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path
@@ -29,11 +29,7 @@ def page_of(arguments: argparse.Namespace, notes: list[str]) -> str:
     """
     with progress("reading the runs"):
         runs = read_runs([folder for path in arguments.runs for folder in run_folders(path)], notes)
-    results = []
-    for path in dict.fromkeys(arguments.runs):
-        records = read_results(path)
-        results += [results_table(list(records.values()), path.resolve().name)] if records else []
-    if not runs and not results:
+    if not runs:
         raise InputError(f"{', '.join(map(str, arguments.runs))}: no run has records yet")
     notes += comparability(runs)
     by_task: dict[str, list[ReportedRun]] = {}
@@ -43,9 +39,8 @@ def page_of(arguments: argparse.Namespace, notes: list[str]) -> str:
     texts = filled_masks(by_task[""], arguments.examples, notes) if "" in by_task and arguments.examples else []
     environment = Environment(loader=PackageLoader("ernie_gram.reporting"), autoescape=True, undefined=StrictUndefined)
     environment.filters["settings_tables"] = settings_tables
-    names = [*(table.caption for table in results), *(run.name for run in runs)]
-    shown = {"by_task": by_task, "parts": parts, "texts": texts, "results": results}
-    return environment.get_template("report.html").render(names=names, notes=notes, runs=runs, **shown)
+    shown = {"by_task": by_task, "parts": parts, "texts": texts}
+    return environment.get_template("report.html").render(notes=notes, runs=runs, **shown)
 
 
 def main() -> None:

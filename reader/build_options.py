@@ -33,17 +33,12 @@ def parse_orders(text: str) -> dict[int, int]:
     return dict(sorted(pairs))
 
 
-def parse_bytes(text: str) -> float:
-    """Parse "2GB" or "500MB" as a number of bytes (units are powers of 1000)."""
+def parse_memory(text: str) -> int:
+    """Parse "2GB" or "500MB" as a number of bytes (units are powers of 1000) with which a command can work."""
     found = re.fullmatch(r"(\d*\.?\d+)\s*([MG])B?", text.strip().upper())
     if not found or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
-    return float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]]
-
-
-def parse_memory(text: str) -> int:
-    """Parse a number of bytes with which a command of the reader can work."""
-    size = int(parse_bytes(text))
+    size = int(float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]])
     if size < 2 * BASE_MEMORY_BYTES:
         raise argparse.ArgumentTypeError(
             f"{text!r}: too little memory; at least {2 * BASE_MEMORY_BYTES / 1e6:.0f}MB are needed"

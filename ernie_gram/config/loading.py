@@ -98,7 +98,7 @@ def _parse(config_type: type[Config], flat: Tree, overrides: list[str], places: 
         parsed = parser.instantiate_classes(parsed)
     except ArgumentError as error:
         raise InputError(" ".join(str(error).split())) from error
-    return config_type(**{name: getattr(parsed, name) for name in _types(config_type)})
+    return config_type(**{name: getattr(parsed, name) for name in get_type_hints(config_type)})
 
 
 def read_values(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
@@ -136,16 +136,12 @@ def flatten(tree: Tree, prefix: str = "") -> Tree:
     return flat
 
 
-def _types(config: Any) -> dict[str, Any]:
-    return get_type_hints(config)
-
-
 @cache
 def all_keys(config_type: type, prefix: str = "") -> dict[str, str]:
     """Return every dotted key of a config dataclass, with its type as it is written there."""
     keys: dict[str, str] = {}
     for field in dataclasses.fields(config_type):
-        kind, name = _types(config_type)[field.name], f"{prefix}{field.name}"
+        kind, name = get_type_hints(config_type)[field.name], f"{prefix}{field.name}"
         is_section = dataclasses.is_dataclass(kind)
         keys |= all_keys(kind, f"{name}.") if is_section else {name: str(field.type)}
     return keys
@@ -170,7 +166,7 @@ def explained_yaml(config: Any, indent: str = "") -> str:
     explained = [p for kind in reversed(type(config).__mro__) for p in parse_docstring(kind.__doc__ or "").params]
     meanings = {p.arg_name: " ".join((p.description or "").split()) for p in explained}
     text = ""
-    for name in _types(type(config)):
+    for name in get_type_hints(type(config)):
         value = getattr(config, name)
         text += f"{indent}# {meanings[name]}\n"
         if dataclasses.is_dataclass(value):

@@ -41,15 +41,6 @@ def plan_buckets(sizes: Iterable[int]) -> list[list[int]]:
     return buckets
 
 
-def is_summed_by_row(size: int) -> bool:
-    """Return whether only the used rows of a gradient of `size` elements are exchanged.
-
-    Otherwise it is summed in a bucket, like all others. Exchanging rows never sends more than a bucket, apart from one
-    number per row, but for a small gradient it saves less than another exchange costs.
-    """
-    return size > BUCKET_NUMBERS
-
-
 def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Tensor]:
     """Add operations to the current program that sum each tensor over all ranks; return the sums in the same order.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
-from ernie_gram.distributed.processor import no_bfloat16, processor_name, read_cpuinfo
+from ernie_gram.distributed.processor import no_bfloat16
 from reader.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -74,11 +74,7 @@ def check_device(
         )
     from paddle.device import cuda
 
-    from ernie_gram.paddle_private import SELECTED_GPUS
-
     number = gpu_number()
-    if number >= gpus:
-        raise InputError(f"{SELECTED_GPUS}: GPU {number} asked for, but Paddle sees {counted(gpus, 'GPU')}, from 0 on")
     if precision == "bfloat16" and (capability := cuda.get_device_capability(number)) < BFLOAT16_CAPABILITY:
         raise InputError(
             f"{precision_key}: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
@@ -142,14 +138,6 @@ def current_place() -> Place:
 def on_cpu() -> bool:
     """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
     return bool(current_place().is_cpu_place())
-
-
-def kernels_used(precision: str) -> list[str]:
-    """Return a line about the processor, its kernels and the precision of products; none on a GPU."""
-    if not on_cpu():
-        return []
-    processor = processor_name(read_cpuinfo())
-    return [f"kernels  compiled here, else Paddle's ({processor}); matrix products in {precision}"]
 
 
 def _flush_denormals() -> None:

@@ -1,7 +1,6 @@
 """The processes of a job: how many the environment asks for, and their start on this machine.
 
-Ranks get the environment variables of `paddle.distributed.launch`, which may start them as well, but watches them less
-than watch.py does. Paddle is imported only to count the GPUs of its package for GPUs.
+Ranks get the environment variables that Paddle reads. It is imported only to count the GPUs of its package for GPUs.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ import os
 import re
 import shlex
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -23,16 +20,16 @@ from ernie_gram.config import require
 from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.distributed.loading import environment_of_ranks
 from ernie_gram.distributed.watch import Rank, start, watch
-from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
+from ernie_gram.distributed.world import IS_RANK, LAUNCHER, PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, free_port
 from ernie_gram.run.termination import HANG_SECONDS, noted_signals
-from reader.errors import InputError, OneLineParser, located, print_note, write_or_drop
+from reader.errors import InputError, OneLineParser, located, write_or_drop
 from reader.system.atomic_files import check_writable
 from reader.system.lock_files import lock_file
 
 ENVIRONMENT = """Environment variables:
   NPROC        number of processes on this machine (default: one per GPU that Paddle sees, or 1 without a GPU)
   LAUNCH_ARGS  of several machines: "--master HOST:PORT --nnodes 4 --rank 0", where HOST is the first machine, and RANK
-               the number of this one; in a job step of Slurm (srun) with several tasks, set from Slurm's variables
+               the number of this one
   LOG_DIR      folder for the output of each process, for one job at a time (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   GLOG_minloglevel  0 shows the messages of Paddle's C++ code as well"""
@@ -63,16 +60,10 @@ def processes_of_job() -> Processes:
 
     Raises InputError if a variable of ENVIRONMENT is wrong.
     """
-    if "PADDLE_TRAINER_ID" in os.environ:
+    if IS_RANK:
         return Processes(PROCESSES_ON_THIS_MACHINE, WORLD_SIZE, RANK, is_launcher=False)
-    given = _launch_arguments()
-    here = _processes()
-    master, machines, machine = given.master, given.nnodes, given.rank
-    if master is None:
-        master, machines, machine = _machines_of_slurm(here)
-    if master:
-        _check_master(master)
-    return Processes(here, here * machines, here * machine, master, here > 1 or bool(master))
+    given, here = _launch_arguments(), _processes()
+    return Processes(here, here * given.nnodes, here * given.rank, given.master, here > 1 or bool(given.master))
 
 
 def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int) -> NoReturn:
@@ -93,7 +84,7 @@ def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int)
     # Processes meet at the master; of these names, Paddle takes only how many there are, and on how many machines.
     names = [f"machine_{rank // here}:{rank}" for rank in range(size)]
     environment = environment_of_ranks() | {
-        "ERNIE_GRAM_LAUNCHER": str(os.getpid()),
+        LAUNCHER: str(os.getpid()),
         "PADDLE_MASTER": master or f"127.0.0.1:{free_port()}",
         "PADDLE_TRAINERS_NUM": str(size),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(names),
@@ -117,7 +108,7 @@ def start_ranks(command: Sequence[str], processes: Processes, hang_seconds: int)
 def _launch_arguments() -> argparse.Namespace:
     """Return the options in LAUNCH_ARGS; raises InputError for others."""
     parser = OneLineParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--master")
+    parser.add_argument("--master", default="")
     parser.add_argument("--nnodes", type=int, default=1)
     parser.add_argument("--rank", type=int)
     with located("LAUNCH_ARGS"):
@@ -128,11 +119,19 @@ def _launch_arguments() -> argparse.Namespace:
         given, others = parser.parse_known_args(words)
         known = "--master, --nnodes and --rank; choose GPUs with CUDA_VISIBLE_DEVICES"
         require(not others, " ".join(others), f"not supported here; the options are {known}")
-        count, is_complete = given.nnodes, None not in (given.master, given.rank)
+        count, is_complete = given.nnodes, bool(given.master) and given.rank is not None
         rank = given.rank = given.rank or 0
         require(count > 0, "--nnodes", f"{count}: must be positive")
         require(0 <= rank < count, "--rank", f"{rank}: with --nnodes {count}, ranks are 0 to {count - 1}")
         require(count == 1 or is_complete, "--nnodes", f"{count}: needs --master HOST:PORT and --rank")
+        if given.master:
+            host, colon, port = given.master.rpartition(":")
+            is_valid = bool(colon) and port.isdecimal() and 0 < int(port) < 1 << 16
+            require(is_valid, f"--master {given.master}", "must be HOST:PORT")
+            try:
+                socket.getaddrinfo(host, None, socket.AF_INET)
+            except OSError as error:
+                raise InputError(f"--master {given.master}: no address is known for {host}") from error
     return given
 
 
@@ -142,47 +141,6 @@ def _processes() -> int:
         require(re.fullmatch("[1-9][0-9]*", text) is not None, "NPROC", f"{text} is not a number of processes")
         return int(text)
     return max(1, visible_gpus())
-
-
-def _machines_of_slurm(here: int) -> tuple[str, int, int]:
-    """Return the master, the number of machines and that of this one in a job step of Slurm with several tasks.
-
-    Each task counts as one machine. The port depends on the job, so that jobs on the same machine use
-    different ports. Without several tasks, there is one machine, and no master.
-    """
-    slurm = {key[6:]: value for key, value in os.environ.items() if key.startswith("SLURM_") and value}
-    for name in ("STEP_NUM_TASKS", "JOB_NUM_NODES", "STEP_NUM_NODES", "JOB_ID", "STEP_ID"):
-        require(slurm.get(name, "0").isdecimal(), f"SLURM_{name}", f"{slurm.get(name)} is not a number")
-    tasks, machines = int(slurm.get("STEP_NUM_TASKS", 1)), int(slurm.get("JOB_NUM_NODES", 1))
-    if "STEP_NUM_TASKS" not in slurm and machines > 1:
-        print_note(f"the Slurm job has {machines} machines, but only this one is used; start the command with srun")
-    if tasks == 1:
-        return "", 1, 0
-    if here > 1 and tasks > int(slurm.get("STEP_NUM_NODES", tasks)):
-        message = f"{here} processes in each of several Slurm tasks per machine"
-        raise InputError(f"NPROC: {message}; use srun --ntasks-per-node=1, or NPROC=1")
-    for name in ("STEP_NODELIST", "JOB_ID", "PROCID"):
-        require(name in slurm, f"SLURM_{name}", "is not set, but SLURM_STEP_NUM_TASKS is; start the command with srun")
-    nodes, hosts = slurm["STEP_NODELIST"], ""
-    with suppress(OSError):
-        command = ["scontrol", "show", "hostnames", nodes]
-        hosts = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
-    if not hosts.strip():
-        raise InputError(f"SLURM_STEP_NODELIST: scontrol cannot read {nodes}; set LAUNCH_ARGS instead")
-    port = 20000 + (int(slurm["JOB_ID"]) + int(slurm.get("STEP_ID", 0))) % 10000
-    return f"{hosts.split()[0]}:{port}", tasks, int(slurm["PROCID"])
-
-
-def _check_master(master: str) -> None:
-    """Raise InputError unless a text is HOST:PORT, and HOST has an address."""
-    host, colon, port = master.rpartition(":")
-    with located(f"LAUNCH_ARGS: --master {master}"):
-        if not (colon and port.isdecimal() and 0 < int(port) < 1 << 16):
-            raise InputError("must be HOST:PORT")
-        try:
-            socket.getaddrinfo(host, None, socket.AF_INET)
-        except OSError as error:
-            raise InputError(f"no address is known for {host}") from error
 
 
 def _log_folder(processes: Processes) -> Path:

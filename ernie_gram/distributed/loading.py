@@ -86,18 +86,11 @@ def load_paddle() -> ModuleType:
 def import_paddle() -> ModuleType:
     """Import Paddle for a program that is not one of our commands, and return it.
 
-    It is loaded with the number of threads and the path of MKL that our commands use (see `loading_settings`); if the
-    program has imported it, only MKL's path is chosen, before the first product. Afterwards the environment has nothing
-    new but the number of threads, which `import paddle` leaves there as well. Signal handlers are Paddle's own, as
-    after `import paddle`.
+    It is loaded with the environment that our commands use (see `loading_settings`); if the program has imported it,
+    only MKL's path is chosen, before the first product. Signal handlers are Paddle's own, as after `import paddle`.
     """
-    settings = loading_settings()
-    os.environ.update(settings)
-    try:
-        with quiet():
-            import paddle
-        read_mkl_setting()
-    finally:
-        for name in settings.keys() - {THREADS}:
-            del os.environ[name]
+    os.environ.update(loading_settings())
+    with quiet():
+        import paddle
+    read_mkl_setting()
     return paddle

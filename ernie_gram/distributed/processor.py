@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -14,8 +13,6 @@ from pathlib import Path
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _MKL = "libmklml_intel.so"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
-# The variables that limit which instructions oneDNN uses: its products of bfloat16 factors are slower then.
-_ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -59,15 +56,13 @@ def processor_name(cpuinfo: str) -> str:
     return _field("model name", cpuinfo) or "unknown processor"
 
 
-def no_bfloat16(cpuinfo: str | None = None, environment: Mapping[str, str] = os.environ) -> str:
+def no_bfloat16(cpuinfo: str | None = None) -> str:
     """Return why products of bfloat16 factors are slower than float32 on a processor, or not possible; else "".
 
     Args:
         cpuinfo: the text of /proc/cpuinfo; that of this machine for None.
     """
     cpuinfo = read_cpuinfo() if cpuinfo is None else cpuinfo
-    if limits := [name for name in _ISA_LIMITS if environment.get(name)]:
-        return f"{', '.join(limits)} is set"
     flags = set(_field("flags", cpuinfo).split())
     if not flags & {"avx512_bf16", "amx_bf16"}:
         return f"{processor_name(cpuinfo)} has neither AVX512-BF16 nor AMX"

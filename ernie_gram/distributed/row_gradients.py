@@ -25,7 +25,8 @@ from typing import TypeAlias
 import paddle
 import paddle.distributed as dist
 
-from ernie_gram.distributed.collectives import is_summed_by_row, sum_over_ranks
+from ernie_gram.distributed import collectives
+from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import World
 from ernie_gram.paddle_private import add_rows_, set_rows_
 
@@ -124,7 +125,7 @@ def take_lookups(
     """
     return [
         (each, Lookups.of(gradient))
-        if each.name in sparse and is_summed_by_row(prod(each.shape))
+        if each.name in sparse and prod(each.shape) > collectives.BUCKET_NUMBERS
         else (each, _with_lookups_by_row(gradient))
         for each, gradient in pairs
     ]

@@ -21,14 +21,12 @@ from reader.errors import last_error_in, print_error
 POLL_SECONDS = 0.5
 # From the first failure to the report: other ranks fail because of it, and may be seen earlier.
 SETTLE_SECONDS = 2.0
-# From the first rank that ends after a signal to the report: the others end after the same step, and rank 0 may write a
-# checkpoint of gigabytes.
-SAVE_SECONDS = 600.0
 # From SIGTERM to SIGKILL for the ranks that are left after a failure: time to finish a checkpoint.
 KILL_SECONDS = 20.0
 # From a second signal to the launcher to SIGKILL.
 SECOND_SIGNAL_SECONDS = 3.0
-# The statuses of ranks that a signal has asked to end; negative if the rank had not yet set its own handlers.
+# The statuses of ranks that a signal has asked to end, with which all others end after the same step; negative if the
+# rank had not yet set its own handlers.
 SAVED = {128 + number for number in SIGNALS}
 ENDED_BY_SIGNAL = SAVED | {-number for number in SIGNALS}
 REASONS = {
@@ -113,9 +111,9 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None]) -
                 rank.send(signals[-1])
             if seen > 1:
                 return _end(ranks, 128 + signals[-1], SECOND_SIGNAL_SECONDS, show)
-        failed = [rank.status for rank in ranks if rank.status and not (signals and rank.status in ENDED_BY_SIGNAL)]
-        if failed:
-            report_at = min(report_at, now + (SAVE_SECONDS if {*failed} <= SAVED else SETTLE_SECONDS))
+        expected = {None, 0} | (ENDED_BY_SIGNAL if signals else SAVED)
+        if any(rank.status not in expected for rank in ranks):
+            report_at = min(report_at, now + SETTLE_SECONDS)
         if now >= report_at:
             break
         time.sleep(POLL_SECONDS)

@@ -1,7 +1,7 @@
 """The processes of a job, and the device of this one.
 
-Our launcher, or `paddle.distributed.launch`, starts several processes ("ranks"), each of which computes its share of
-every batch; without it the world has one process. No other package reads its environment or chooses a device.
+The launcher starts several processes ("ranks"), each of which computes its share of every batch; without it the world
+has one process. No other package reads its environment or chooses a device.
 
 This file is for commands, which import it before Paddle: it sets the environment that Paddle reads when it is loaded,
 and makes a rank end with its launcher. Modules for other programs must not import it, even indirectly; they use
@@ -14,8 +14,6 @@ import os
 import signal
 import socket
 import sys
-import threading
-import time
 
 from ernie_gram.config import require
 from ernie_gram.distributed.device import World as World
@@ -27,38 +25,26 @@ from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 
-WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
-RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
-# The process of our launcher, which sets this variable.
-_LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
+# The environment variable of a rank with the process of its launcher; without it, other variables are not ours.
+LAUNCHER = "ERNIE_GRAM_LAUNCHER"
+IS_RANK = LAUNCHER in os.environ
+WORLD_SIZE = int(os.environ["PADDLE_TRAINERS_NUM"]) if IS_RANK else 1
+RANK = int(os.environ["PADDLE_TRAINER_ID"]) if IS_RANK else 0
 
 # The store of the second group. It is needed as long as the process runs.
 _second_store: object = None
 _SIZE_KEYS = "number of processes of rank 0", "number of processes of others"
 _PORT_KEY = "port of the second store"
 STORE_SECONDS = 900  # Paddle's own limit for its first store
-GRACE_SECONDS = 45.0
-
-
-def _end_after_launcher(launcher: int) -> None:
-    """End this process GRACE_SECONDS after its launcher: the main thread may wait in C++ code, which no signal ends."""
-    while os.getppid() == launcher:
-        time.sleep(1)
-    time.sleep(GRACE_SECONDS)
-    os._exit(128 + signal.SIGTERM)
-
 
 prepare_environment()
 if RANK:
     show_progress(False)
-if "PADDLE_TRAINER_ID" in os.environ:
+if IS_RANK:
     # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
     signal_at_parent_death(signal.SIGTERM)
-    try:
-        os.kill(int(_LAUNCHER or os.getppid()), 0)
-    except ProcessLookupError:
+    if str(os.getppid()) != os.environ[LAUNCHER]:
         sys.exit(128 + signal.SIGTERM)  # the launcher has ended already
-    threading.Thread(target=_end_after_launcher, args=(os.getppid(),), daemon=True).start()
 
 
 def start_world(device: str, precision: str = "float32") -> World:

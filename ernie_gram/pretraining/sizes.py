@@ -6,7 +6,7 @@ F tokens, N n-grams, C = F + N classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch
 from reader.batches.sampler import sample_indices
-from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, Corpus
+from reader.corpus.memmap import SPECIALS_PER_SEQUENCE
 
 # Sequences from which the mean numbers of slots are measured.
 SAMPLE = 256
@@ -29,32 +29,14 @@ class CorpusSizes:
     Attributes:
         tokens: F.
         ngrams: N.
-        shares: float64 [N], share of each n-gram in the units of the corpus; None if unknown.
     """
 
     tokens: int
     ngrams: int
-    shares: npt.NDArray[np.float64] | None = field(default=None, compare=False)
-
-    @classmethod
-    def of(cls, corpus: Corpus) -> CorpusSizes:
-        """Return the sizes of a built corpus."""
-        info, counts = corpus.info, corpus.unit_counts
-        return cls(info.num_tokens, info.num_ngrams, counts[info.num_tokens :] / max(1, counts.sum()))
 
     def classes(self, config: PretrainConfig) -> int:
         """Return the number of classes of the head over the masked slots: C, or F under contiguous masking."""
         return self.tokens + (self.ngrams if config.objective.is_explicit else 0)
-
-    def expected_ngrams(self, drawn: float) -> float:
-        """Return the expected number of different n-grams among `drawn` units, drawn independently.
-
-        They are drawn by their shares: the samples of a generator whose probabilities are right have the frequencies of
-        the text. If the shares are unknown, all units are equally frequent, which gives more n-grams than text does.
-        """
-        if self.shares is None:
-            return -self.ngrams * float(np.expm1(drawn * np.log1p(-1 / (1 + self.tokens + self.ngrams))))
-        return -float(np.sum(np.expm1(drawn * np.log1p(-np.minimum(self.shares, 1 - 1e-12)))))
 
 
 @dataclass(frozen=True)

@@ -60,18 +60,18 @@ def pretraining_part(runs: Sequence[ReportedRun], notes: list[str]) -> dict[str,
 
 def final_table(runs: Sequence[ReportedRun], counts: Counts) -> Table:
     """Return the table of the evaluations before the first step and at the end, with counts below."""
-    nothing: list[list[float]] = [[] for _ in counts]
-    of_counts = {
-        UNITS: [[each.units] for each in counts.values()],
-        NGRAMS: [[each.ngrams] if each.ngrams > 0 else [] for each in counts.values()],
+    nothing: list[float | None] = [None for _ in counts]
+    of_counts: dict[str, list[float | None]] = {
+        UNITS: [each.units for each in counts.values()],
+        NGRAMS: [each.ngrams if each.ngrams > 0 else None for each in counts.values()],
     }
-    columns = {"steps": column([*([run.step] for run in runs), *nothing])}
+    columns = {"steps": column([*(run.step for run in runs), *nothing])}
     for name, title in TITLES.items():
         found = [run.values("eval", name) for run in runs]
         scaled = (100.0, PERCENT) if name == ACCURACY else (1.0, "")
         if any(found):
-            first = [[value for step, value in values[:1] if step == 0] for values in found]
-            last = [[value for _, value in values[-1:]] for values in found]
+            first = [values[0][1] if values and values[0][0] == 0 else None for values in found]
+            last = [values[-1][1] if values else None for values in found]
             columns[f"{title}, start"] = column(first + nothing, *scaled)
             columns[f"{title}, end"] = column(last + of_counts.get(name, nothing), *scaled)
     names = [*(run.name for run in runs), *(f"counts: {name}" for name in counts)]
@@ -146,7 +146,7 @@ def finetuning_part(runs: Sequence[ReportedRun]) -> dict[str, Any]:
     titles = {name: names.get(name, name) for name in names_in(runs, "eval")}
     rows = []
     for key in keys:
-        values = [[found[key]] if key in found else [] for found in scores.values()]
+        values = [found.get(key) for found in scores.values()]
         # The thresholds of SQuAD 2.0 are no scores.
         rows.append([key, *(column(values) if key.endswith("_thresh") else column(values, scale, unit))])
     charts = [

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from ernie_gram.config.loading import flatten
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
-from ernie_gram.run.run_log import LOG, RESULTS, STARTS, Record, is_record, read_json_lines
+from ernie_gram.run.run_log import LOG, STARTS, Record, is_record, read_json_lines
 from reader.errors import InputError
 from reader.system.atomic_files import sha256_of
 from reader.system.untrusted_text import read_json, read_yaml
@@ -97,8 +97,8 @@ def run_folders(path: Path) -> list[Path]:
     """Return a run's folder, or the folders of the runs of an experiment; raises InputError for any other folder."""
     folders = [path, *sorted(path.iterdir())] if path.is_dir() else []
     found = [folder for folder in folders if (folder / LOG).is_file() and (folder / CONFIG).is_file()]
-    if not found and not (path / RESULTS).is_file():
-        raise InputError(f"{path}: not the folder of a run ({LOG}, {CONFIG}), nor one of an experiment ({RESULTS})")
+    if not found:
+        raise InputError(f"{path}: not the folder of a run ({LOG}, {CONFIG}), nor one with the runs of an experiment")
     return found[:1] if path in found else found
 
 

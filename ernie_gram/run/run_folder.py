@@ -54,9 +54,7 @@ def lock_run(output: Path, found: list[Path]) -> IO[bytes]:
     return lock
 
 
-def resume_checkpoint(
-    output: Path, identity: Identity, is_first: bool = True, defaults: Identity | None = None
-) -> tuple[list[Path], Path | None]:
+def resume_checkpoint(output: Path, identity: Identity, is_first: bool = True) -> tuple[list[Path], Path | None]:
     """Return the checkpoints in a run's folder, oldest first, and the one from which training continues.
 
     That is the newest one, or, with a warning on standard error, the newest of those that are not damaged; None if
@@ -67,7 +65,6 @@ def resume_checkpoint(
         output: the run's folder.
         identity: all that can change the result of this run.
         is_first: whether this is rank 0.
-        defaults: of the settings; an earlier version may lack new ones in its identity.
 
     Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity, and
     InUseError if another process has locked the folder.
@@ -85,8 +82,9 @@ def resume_checkpoint(
         # The other ranks find the damage of some files only, and would repeat it.
         if is_first:
             print_warning(checkpoint.passed_over(damage, chosen))
-    if chosen:
-        _check_identity(chosen, identity, defaults or {})
+    if chosen and (differences := identity_differences(checkpoint.load_state(chosen).identity, identity)):
+        advice = "choose another paths.output, or restore these settings"
+        raise InputError(f"{chosen}: belongs to another run ({'; '.join(differences)}); {advice}")
     return found, chosen
 
 
@@ -102,15 +100,6 @@ def identity_differences(earlier: Identity, run_identity: Identity, where: str =
         for key, there, here in pairs
         if there != here
     ]
-
-
-def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
-    recorded = checkpoint.load_state(path).identity
-    theirs = {key: value for key, value in defaults.items() if key in identity} | recorded
-    differences = identity_differences(theirs, identity)
-    if differences:
-        advice = "choose another paths.output, or restore these settings"
-        raise InputError(f"{path}: belongs to another run ({'; '.join(differences)}); {advice}")
 
 
 def _shown(value: object) -> str:

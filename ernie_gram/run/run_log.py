@@ -6,8 +6,8 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ RATE, UTILISATION, WAIT, CPU = "sequences_per_second", "mfu", "feed_wait_share",
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
 # In training records: the number of steps whose mean the loss and its terms are. Other values are of the last step.
 LOSS_STEPS = "loss_steps"
+# Lines that a full disk has refused are kept in memory, as many as this.
+BUFFER_BYTES = 1 << 24
 METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 
 Record = dict[str, Any]
@@ -119,22 +121,19 @@ class RunLog:
         """Open the log; `start` is the step of the checkpoint that training continues from, or 0."""
         self.writes = writes
         self.start, self.max_steps = start, max_steps
-        self.begin(start)
+        self._began = time.monotonic()
         self.evaluated: set[int] = set()
         if not writes:
             return
         kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
         self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
         write_atomically(output / LOG, "".join(json.dumps(record) + "\n" for record in kept))
-        self._path, self._waiting, self._is_refused = output / LOG, b"", False
-        self._file = self._path.open("ab", buffering=0)
+        self._path = output / LOG
+        # The buffer keeps what a full disk refuses.
+        self._file = self._path.open("ab", buffering=BUFFER_BYTES)
         self._writer = _visualdl_writer(output) if visualdl else None
         for record in kept:
             self._draw(**record)
-
-    def begin(self, step: int) -> None:
-        """Start the clock of the time left after a step: what came before, such as an evaluation, is not counted."""
-        self.began, self._counted = time.monotonic(), step
 
     def say(self, text: str) -> None:
         """Print a line on the console."""
@@ -145,24 +144,21 @@ class RunLog:
         """Write one record, and print it without the values named in `unshown`."""
         if not self.writes:
             return
-        self._append(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+        with self._kept_if_refused():
+            self._file.write(json.dumps({"kind": kind, "step": step, **values}).encode() + b"\n")
+            self._file.flush()
         self._draw(kind, step, **values)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
         left = f"  left {self._time_left(step)}" if kind == "train" else ""
         self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
 
-    def _append(self, line: str) -> None:
-        """Append a line to the file. What a full disk refuses is kept in memory, with a warning, and written later."""
-        self._waiting += line.encode()
+    @contextmanager
+    def _kept_if_refused(self) -> Iterator[None]:
+        """Print a warning if the system refuses a write; the file keeps the lines, and writes them with the next."""
         try:
-            while self._waiting:
-                self._waiting = self._waiting[self._file.write(self._waiting) :]
-            self._is_refused = False
+            yield
         except OSError as error:
-            if not self._is_refused:
-                reason = f"{error.strerror}; its lines are kept in memory until there is room"
-                print_warning(f"{self._path}: {reason}")
-            self._is_refused = True
+            print_warning(f"{self._path}: {error.strerror}; its lines are kept in memory until there is room")
 
     def _draw(self, kind: str, step: int, **values: float) -> None:
         """Add a record to the curves for VisualDL, if there are any."""
@@ -175,14 +171,14 @@ class RunLog:
                 print_warning(f"no more curves for VisualDL: {error}")
 
     def _time_left(self, step: int) -> str:
-        seconds = (time.monotonic() - self.began) / max(1, step - self._counted) * (self.max_steps - step)
+        seconds = (time.monotonic() - self._began) / max(1, step - self.start) * (self.max_steps - step)
         minutes, seconds = divmod(round(seconds), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
     def close(self) -> None:
         """Close the files."""
         if self.writes:
-            self._append("")
-            self._file.close()
+            with self._kept_if_refused():
+                self._file.close()
             if self._writer:
                 self._writer.close()

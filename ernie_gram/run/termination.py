@@ -14,9 +14,8 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from reader.commands import handled_by
@@ -25,8 +24,8 @@ from reader.errors import print_error, print_line
 Item = TypeVar("Item")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# Signals that follow the first one within this time are the same request: a launcher may pass on a signal that its
-# processes have received as well, and Paddle's launcher sends SIGTERM three times within 0.4 s.
+# Signals that follow the first one within this time are the same request: a launcher passes on a signal that a batch
+# system may have sent to its processes as well.
 REPEAT_SECONDS = 1.0
 # EX_TEMPFAIL of sysexits.h. The launcher looks for the cause in another process.
 LOST_PEER_STATUS = 75
@@ -42,23 +41,9 @@ HANG_SECONDS = "ERNIE_GRAM_HANG_SECONDS"
 HANG_LINE = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 
-@dataclass
-class _State:
-    """The state of the process.
-
-    Attributes:
-        number: the signal that asked it to end, or None; seconds: when it came.
-        is_deferred: whether it is in the context `deferred`.
-        is_ending: whether `end` was called.
-    """
-
-    number: int | None = None
-    seconds: float = 0.0
-    is_deferred: bool = False
-    is_ending: bool = False
-
-
-_state = _State()
+# The signals that have asked the process to end; whether it is in the context `deferred`; whether `end` was called.
+_received: list[int] = []
+_is_deferred = _is_ending = False
 
 
 def beat() -> None:
@@ -72,12 +57,13 @@ def beat() -> None:
 
 def requested() -> int | None:
     """Return the signal that asked this process to end, or None."""
-    return _state.number
+    return _received[0] if _received else None
 
 
 def end(number: int) -> NoReturn:
     """Print one line on standard error and end this process with status 128 + number (143, 130 or 129)."""
-    _state.is_ending = True
+    global _is_ending
+    _is_ending = True
     print_line(f"terminated by {signal.Signals(number).name}; run the same command again to resume")
     sys.exit(128 + number)
 
@@ -96,13 +82,14 @@ def until_requested(items: Iterable[Item]) -> Iterator[Item]:
 @contextmanager
 def deferred() -> Iterator[None]:
     """Within the context, a signal only sets `requested`: the caller polls it, saves, and calls `end`."""
-    _state.is_deferred = True
+    global _is_deferred
+    _is_deferred = True
     try:
         yield
     finally:
-        _state.is_deferred = False
-    if _state.number is not None:
-        end(_state.number)
+        _is_deferred = False
+    if number := requested():
+        end(number)
 
 
 @contextmanager
@@ -114,16 +101,12 @@ def end_at_signals() -> Iterator[None]:
 
     Call it from the main thread, after `start_world`, because Paddle installs handlers of its own when it is loaded.
     """
-    global _state
-    _state = _State()
+    global _received, _is_ending
 
-    def stop(number: int, _: object) -> None:
-        if _state.number is not None:
-            if time.monotonic() - _state.seconds > REPEAT_SECONDS:
-                os._exit(128 + number)
-            return
-        _state.number, _state.seconds = number, time.monotonic()
-        if not _state.is_deferred:
+    def stop(number: int) -> None:
+        if len(_received) > 1:
+            os._exit(128 + number)
+        if not _is_deferred:
             end(number)
         # The signal may have interrupted a write to the same stream.
         with suppress(RuntimeError):
@@ -132,16 +115,17 @@ def end_at_signals() -> Iterator[None]:
 
     # With nohup, a run goes on when its terminal is closed.
     asked = [number for number in SIGNALS if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
+    _received, _is_ending = [], False
     try:
-        with handled_by(stop, *asked):
+        with _noted(_received, asked, stop):
             yield
     except Exception:
         # Paddle turns an exit that is raised inside one of its C++ calls into an error of another kind.
-        if _state.is_ending and _state.number is not None:
-            sys.exit(128 + _state.number)
+        if _is_ending:
+            sys.exit(128 + _received[0])
         raise
     finally:
-        _state.number = None
+        _received = []
 
 
 @contextmanager
@@ -150,16 +134,25 @@ def noted_signals() -> Iterator[list[int]]:
 
     For processes that start others: Python drops an exception that a handler raises during a fork.
     """
-    received, last = list[int](), 0.0
+    received = list[int]()
+    with _noted(received, (signal.SIGINT, signal.SIGTERM), lambda _: None):
+        yield received
+
+
+@contextmanager
+def _noted(received: list[int], numbers: Iterable[int], act: Callable[[int], None]) -> Iterator[None]:
+    """Within the context, note signals in a list, repeated ones once, and call `act` with each of them."""
+    last = 0.0
 
     def note(number: int, _: object) -> None:
         nonlocal last
         if not received or time.monotonic() - last > REPEAT_SECONDS:
-            received.append(number)
             last = time.monotonic()
+            received.append(number)
+            act(number)
 
-    with handled_by(note, signal.SIGINT, signal.SIGTERM):
-        yield received
+    with handled_by(note, *numbers):
+        yield
 
 
 @contextmanager

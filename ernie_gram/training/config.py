@@ -134,7 +134,7 @@ class TrainerConfig(LoopConfig):
             this number. Models without a generator are evaluated once.
         save_every: steps between checkpoints; there is also one after the last step.
         peak_tflops: TFLOP per second that the device of one process reaches in matrix products, such as 15.7 for
-            float32 on a V100, for the logged share of it ("mfu"); null measures a product for a moment at the start.
+            float32 on a V100, for the logged share of it ("mfu"); null logs none.
     """
 
     max_steps: int = 1_000_000

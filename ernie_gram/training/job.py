@@ -114,8 +114,7 @@ class Job:
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
         row_counts: batch -> number of rows of each term of the network's losses.
-        check_data: called on rank 0, in the thread that writes a checkpoint, before it is written; raises InputError if
-            the data are damaged.
+        check_data: called on rank 0 before a checkpoint is written; raises InputError if the data are damaged.
         evaluated: what the evaluator reads, as values for JSON; all ranks must have the same.
         flops: batch of one process -> floating-point operations of its matrix products in forward and backward pass;
             None if unknown. Then the log has no "mfu".

@@ -5,7 +5,9 @@ Each process counts its own share of the batches; at a log line the counts of al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +15,10 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
-from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
+from ernie_gram.paddle_private import host_peak
 from ernie_gram.run.run_log import ALLOCATED, CPU, MEMORY, RATE, SLOTS, TOKENS, UTILISATION, WAIT
 from ernie_gram.training.job import Job
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
-
-# Seconds in which the peak is measured before the first step.
-PEAK_SECONDS = 0.3
 
 
 def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
@@ -48,12 +47,9 @@ class Meters:
     """The meters of a running training."""
 
     def __init__(self, job: Job, executor: paddle.static.Executor, world: World) -> None:
-        """Measure the peak of this device, unless the settings give it or the operations of a batch are unknown."""
+        """Start with no steps; the utilisation is known if the operations of a batch and the peak of the device are."""
         self._flops, self._executor, self._world = job.flops, executor, world
-        self._peak = 0.0
-        if job.flops is not None:
-            given = job.trainer.peak_tflops
-            self._peak = given * 1e12 if given else matmul_peak(executor, job.optimizer.precision, PEAK_SECONDS)
+        self._peak = (job.trainer.peak_tflops or 0.0) * 1e12
         self._start_anew()
 
     def _start_anew(self) -> None:
@@ -85,3 +81,16 @@ class Meters:
         self._start_anew()
         memory = {MEMORY: process_peak() / 1e9, ALLOCATED: allocated_peak(world) / 1e9}
         return rates(counts, steps * batch_size) | spent | memory
+
+
+def allocated_peak(world: World) -> int:
+    """Return the largest number of bytes that Paddle has allocated at one time on this process's device."""
+    if world.place.is_gpu_place():
+        return int(paddle.device.cuda.max_memory_allocated(world.place))
+    return host_peak()
+
+
+def process_peak() -> int:
+    """Return the largest number of bytes of main memory that this process has had."""
+    # Not with getrusage, which may return the peak of the process that started this one.
+    return 1024 * int(re.findall(r"^VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(), re.MULTILINE)[0])

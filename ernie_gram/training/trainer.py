@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,9 +20,8 @@ from ernie_gram.distributed.collectives import (
     of_first_rank,
     sum_array,
 )
-from ernie_gram.distributed.device import World, kernels_used
+from ernie_gram.distributed.device import World
 from ernie_gram.run import checkpoint, termination
-from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record_start
 from ernie_gram.run.termination import beat
 from ernie_gram.training import step_values
@@ -33,7 +33,7 @@ from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
-from reader.errors import InputError, counted
+from reader.errors import InputError, SystemRefusedError, counted, print_warning
 from reader.system.progress import progress
 
 
@@ -66,10 +66,11 @@ class Trainer:
             record_start(job.folder, self.step, paddle.__version__, str(world.place))
         self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
-        for message in (*kernels_used(job.optimizer.precision), *messages, job.metrics_explained):
+        for message in (*messages, job.metrics_explained):
             if message:
                 self.log.say(message)
-        self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
+        # What the system has refused to write, by name, and how it is written.
+        self._refused: dict[str, tuple[Exception, Callable[[], None]]] = {}
         self._saved_step = self.step
         self._stop = StopAgreement(self.executor, world, self.step)
 
@@ -128,11 +129,7 @@ class Trainer:
         Ends the process, after a checkpoint, if a signal has asked any rank to end (see termination.py).
         """
         with termination.deferred():
-            try:
-                self._train()
-            finally:
-                # An error must not end the process, or free its folder, while a checkpoint is being written.
-                self.saver.join()
+            self._train()
 
     def _train(self) -> None:
         settings, batch_size = self.job.trainer, self.job.batch_size
@@ -144,12 +141,8 @@ class Trainer:
         ):
             # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
-            meters = None
+            meters = Meters(self.job, self.executor, self.world)
             while self.step < settings.max_steps and not self.has_ended_early:
-                is_first = meters is None
-                if meters is None:
-                    meters = Meters(self.job, self.executor, self.world)
-                    self.log.begin(self.step)
                 began, cpu_began = time.monotonic(), time.process_time()
                 beat()
                 micro_batches = next(batches)
@@ -163,7 +156,8 @@ class Trainer:
                 is_logged = self.step % settings.log_every == 0 or is_last
                 # Reading the values waits for the device, so the time after it is that of all steps so far.
                 values = self._values() if is_logged or self.updater.skips else {}
-                if is_logged or not is_first:  # what is slow only once, such as compiling, is in the first step
+                # What is slow only once, such as compiling, is in the first step.
+                if is_logged or self.step > self.log.start + 1:
                     meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
@@ -171,8 +165,6 @@ class Trainer:
                     rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
                     logged = step_values.logged_values(values) | step_values.take_mean_losses(values)
                     self.log.record("train", self.step, logged | rate | measured, unshown)
-                if is_first:
-                    self.log.begin(self.step)
                 self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
@@ -185,8 +177,7 @@ class Trainer:
                     # resumed run evaluates it again.
                     if self.step != self._saved_step:
                         self.save()
-        beat()
-        self.saver.finish()
+        self._check_written()
         self.log.close()
 
     def _end_if_asked(self, number: int | None) -> None:
@@ -195,7 +186,7 @@ class Trainer:
             return
         if self.step != self._saved_step:
             self.save()
-        self.saver.finish()
+        self._check_written()
         # A rank that ended before rank 0 has saved would look like one that died.
         sum_array(self.executor, np.zeros(1), self.world)
         self.log.close()
@@ -222,9 +213,6 @@ class Trainer:
         values, steps = step_values.read_step_values(self.updater.program.fetches)
         step, reason = self.log.start + steps, step_values.reason_to_stop(values, self.job.trainer)
         if reason:
-            # If another rank ended before rank 0 has completed its checkpoint, the launcher would end rank 0.
-            self.saver.wait()
-            sum_array(self.executor, np.zeros(1), self.world)
             raise InputError(
                 f"step {step}: {reason}; stopped. A lower optimizer.learning_rate or a longer warm-up, in another "
                 "paths.output, may help"
@@ -265,7 +253,8 @@ class Trainer:
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
             if self.progress.best_step == self.step and self.world.is_first:
-                self.saver.save_best(self._state(), get_arrays(self.updater.parameters))
+                model = self._state(), get_arrays(self.updater.parameters)
+                self._write(checkpoint.BEST, partial(checkpoint.save_best, self.job.folder, *model))
         if self.step not in self.log.evaluated:
             self.log.record("eval", self.step, metrics)
 
@@ -298,15 +287,40 @@ class Trainer:
         )
 
     def save(self) -> None:
-        """Start to write a checkpoint, on rank 0.
+        """Write a checkpoint, on rank 0, and a best model that the system has refused before.
 
-        Raises InputError if a step was not finite, and the error of an earlier checkpoint (see BackgroundSaver).
+        If the system refuses the checkpoint, for example because the disk is full, a warning is printed, and training
+        goes on. Raises InputError if a step was not finite, if a parameter is not, or if the data are damaged.
         """
         self._values()
         self._saved_step = self.step
         if not self.world.is_first:
             return
+        if checkpoint.BEST in self._refused:
+            self._write(checkpoint.BEST, self._refused[checkpoint.BEST][1])
+        self._write("the checkpoint", self._write_checkpoint)
+
+    def _write_checkpoint(self) -> None:
+        if self.job.check_data:
+            self.job.check_data()
+        names, keep = self.updater.parameters, self.job.trainer.keep_checkpoints
+        arrays = get_arrays(names), get_arrays(optimizer_names(names))
+        self.log.say(f"saved {checkpoint.save(self.job.folder, self._state(), *arrays, keep)}")
+
+    def _write(self, name: str, write: Callable[[], None]) -> None:
+        """Write the best model or a checkpoint; if the system refuses it, print a warning."""
         beat()
-        self.saver.wait()
-        names = self.updater.parameters
-        self.saver.save(self._state(), get_arrays(names), get_arrays(optimizer_names(names)))
+        self._refused.pop(name, None)
+        try:
+            write()
+        except (SystemRefusedError, OSError) as error:
+            print_warning(f"{name} is not saved: {error}; training goes on")
+            self._refused[name] = error, write
+        beat()
+
+    def _check_written(self) -> None:
+        """Raise SystemRefusedError if the newest checkpoint or the best model could not be written."""
+        for name, (error, _) in self._refused.items():
+            raise SystemRefusedError(
+                f"{name} is not saved: {error}; make room, and run the same command again to resume"
+            ) from error

@@ -3,10 +3,9 @@
 Each rung of the ablation runs in a separate process, one after the other. The sequences are random. Their lengths are
 those after explicit masking, if 15 % of the tokens are masked and a masked unit has 1.9 tokens (as with 300,000
 n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
-for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
-is the share of the operations per second that a large product of the same precision reaches in the same process, with
-the same threads, before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung
-with and without trainer.recompute. Ratios are to the first row of a model.
+for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight.
+`--rungs explicit explicit+recompute` compares a rung with and without trainer.recompute. Ratios are to the first row of
+a model.
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ MODELS = {
 OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
-PEAK_SECONDS = 2.0
 PRECISIONS = ("float32", "bfloat16")
 COLUMNS = ["seconds a step", "to the first row", "CPU seconds", "to the first row", "first step, CPU seconds"]
-COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Paddle", "predicted"]
+COLUMNS += ["products alone", "peak GB", "of it allocated by Paddle", "predicted"]
 
 
 def config_of(name: str, rung: str, precision: Any) -> PretrainConfig:
@@ -74,8 +72,8 @@ def batch_of(config: PretrainConfig, name: str) -> Batch:
 def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = "cpu") -> dict[str, float]:
     """Return what this process measures of a model, rung and precision.
 
-    "product" is the operations per second of a large product, "allocated" the largest number of GB that Paddle has had
-    allocated; "flops" and "memory" are the predicted operations of a step, and GB without those of the process.
+    "allocated" is the largest number of GB that Paddle has had allocated; "flops" and "memory" are the predicted
+    operations of a step, and GB without those of the process.
     """
     from ernie_gram.distributed.world import start_world
 
@@ -83,9 +81,9 @@ def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = 
     world = start_world(device, precision)
     import paddle
 
-    from ernie_gram.distributed.measure import allocated_peak, matmul_peak
     from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
     from ernie_gram.resources.memory import step_memory
+    from ernie_gram.training.meters import allocated_peak
     from tests.support.static_programs import training_program
 
     config, sizes = config_of(name, rung, precision), sizes_of(name)
@@ -93,7 +91,6 @@ def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = 
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
     feed = batch_of(config, name)
-    before = matmul_peak(executor, precision, PEAK_SECONDS)
 
     def step() -> None:
         program.step(executor, feed)
@@ -102,12 +99,11 @@ def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = 
 
     found = step_seconds(step, steps)
     allocated = allocated_peak(world) / 1e9
-    fastest = max(before, matmul_peak(executor, precision, PEAK_SECONDS))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     shape = assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT)
     flops = step_flops(config, sizes, shape) + recomputed_flops(config, shape)
     memory = sum(step_memory(config, sizes, shape, cpu=True).values()) / 1e9
-    return {**found, "product": fastest, "peak": peak, "allocated": allocated, "flops": flops, "memory": memory}
+    return {**found, "peak": peak, "allocated": allocated, "flops": flops, "memory": memory}
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -128,8 +124,7 @@ def report(arguments: argparse.Namespace) -> None:
             found = run_module(sys.executable, "pretrain_step", *one, threads=threads)
             base = base or found
             cells = [f"{value:.2f}" for key in ("seconds", "cpu") for value in (found[key], found[key] / base[key])]
-            share = found["flops"] / (found["seconds"] * found["product"])
-            cells += [f"{found['first']:.2f}", f"{found['flops'] / base['flops']:.2f}", f"{share:.0%}"]
+            cells += [f"{found['first']:.2f}", f"{found['flops'] / base['flops']:.2f}"]
             cells += [f"{found[key]:.2f}" for key in ("peak", "allocated", "memory")]
             print(f"| {name} | {rung} | {precision} | {' | '.join(cells)} |", flush=True)
 

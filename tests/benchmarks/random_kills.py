@@ -27,7 +27,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.conftest import build_all
-from tests.support.commands import in_ranks, ranks_with, started, wait_for
+from tests.support.commands import ERNIE_GRAM, in_ranks, ranks_with, started, wait_for
 from tests.support.runs import NO_DROPOUT, evaluations, options, train_losses
 
 STEPS_PER_KILL, SAVE_EVERY = 30, 10
@@ -52,7 +52,7 @@ class Training:
         more += [f"--trainer.eval_every={self.max_steps}", *NO_DROPOUT]
         # Two processes round otherwise than one. At this rate the differences do not grow from step to step.
         more.append("--optimizer.learning_rate=1e-3")
-        start = ["-m", "ernie_gram.pretrain"] if processes == 1 else in_ranks(self.log)
+        start = [*ERNIE_GRAM, "pretrain"] if processes == 1 else in_ranks(self.log)
         said = (self.log / "console.txt").open("ab")
         given = options(self.built, self.output, *more)
         return started(*start, *given, stdout=said, stderr=said, **{MARK: str(self.output)})

@@ -22,7 +22,6 @@ from ernie_gram.training.variables import set_parameters
 from reader.batches import fields
 from reader.errors import InputError
 from tests.support import reference_model
-from tests.support.commands import python
 from tests.support.data_frames import FRAMES
 from tests.support.exported_models import random_model, random_sentence, run_with_executor
 from tests.support.model_folders import random_ids
@@ -166,22 +165,6 @@ def test_the_mode_and_the_recorded_gradients_of_the_caller_survive_an_error_in_s
         assert not paddle.in_dynamic_mode()
     y.backward()
     assert x.grad.item() == 6.0
-
-
-def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = """if True:
-        import os
-        before = dict(os.environ)
-        from ernie_gram.distributed.loading import import_paddle
-        paddle = import_paddle()
-        print(sorted(name for name in os.environ if os.environ[name] != before.get(name)))
-    """
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    for name in ("MKL_DEBUG_CPU_TYPE", "GLOG_minloglevel", "CUSTOM_DEVICE_ROOT"):
-        monkeypatch.delenv(name, raising=False)
-    found = python("-c", code).stdout
-    # Paddle itself sets the other one, if it is not set.
-    assert found in ("['CUSTOM_DEVICE_ROOT', 'OMP_NUM_THREADS']\n", "['OMP_NUM_THREADS']\n")
 
 
 def test_casts_in_dynamic_mode_keep_no_tensors() -> None:

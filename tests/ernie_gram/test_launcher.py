@@ -1,18 +1,18 @@
-"""run_pretrain.sh: the processes that it starts, on one machine and under Slurm, and its errors."""
+"""run_pretrain.sh: the processes that it starts, on one machine and on two, and its errors."""
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ernie_gram import pretrain
+from ernie_gram.distributed.world import free_port
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, Done, call, shell
+from tests.support.commands import ROOT, Done, assert_one_line_error, call, shell
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -62,48 +62,29 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     warning = f"warning: paths.held_out: {built / 'corpus'} has the text of "
     assert done.stdout.count(warning) == 1
     large = f"warning: {built / 'corpus'}: the lexicon is too large for this text"
-    known = (warning, large, "corpus ", "kernels ", "training ", "output ", "eval", "train step", "saved ")
+    known = (warning, large, "corpus ", "training ", "output ", "eval", "train step", "saved ")
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
     # The command, which is the launcher too, and its processes.
     assert len((tmp_path / "starts.txt").read_text().splitlines()) == 1 + 2
 
 
-SRUN = """#!/bin/bash
-# Start a command as two tasks, like `srun --nodes 2 --ntasks-per-node 1`, and return the worst status.
-export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=${NODES:-2} SLURM_STEP_NODELIST='node[7-8]'
-tasks=() status=0
-for task in 0 1; do SLURM_PROCID=$task "$@" & tasks+=($!); done
-for task in "${tasks[@]}"; do wait "$task" || status=$?; done
-exit "$status"
-"""
-SCONTROL = """#!/bin/sh
-[ "$*" = 'show hostnames node[7-8]' ] && printf '%s\\n' ${FIRST:-localhost} node8
-"""
+def machines(built: Path, folder: Path, *more: str, **environment: str) -> list[Done]:
+    """Run the launcher as on two machines; both are this one."""
+    arguments = f"--master {environment.pop('MASTER', '127.0.0.1')}:{free_port()} --nnodes 2 --rank "
+    command = [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, folder / "run", *more)]
 
+    def run(rank: int) -> Done:
+        variables = {"LOG_DIR": str(folder / "log"), "LAUNCH_ARGS": f"{arguments}{rank}", **environment}
+        return shell(*command, timeout=120, **variables)
 
-def slurm(built: Path, folder: Path, *more: str, **environment: str) -> Done:
-    """Run the launcher in a job step with two tasks; both are on this machine."""
-    for name, script in (("srun", SRUN), ("scontrol", SCONTROL)):
-        path = folder / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(script)
-        path.chmod(0o755)
-    job = next(job for job in range(os.getpid(), os.getpid() + 9999) if is_free(20000 + job % 10000))
-    slurm = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": str(job), "SLURM_JOB_NUM_NODES": "2"}
-    command = ["srun", str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml"]
-    variables = {"LOG_DIR": str(folder / "log"), **slurm, **environment}
-    return shell(*command, *options(built, folder / "run", *more), timeout=120, **variables)
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as connection:
-        return connection.connect_ex(("127.0.0.1", port)) != 0
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(run, (0, 1)))
 
 
 @FURTHER
-def test_the_tasks_of_a_slurm_job_step_train_together(built: Path, tmp_path: Path) -> None:
-    done = slurm(built, tmp_path, "--trainer.max_steps=3", "--paths.held_out=null", NPROC="1")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_two_machines_train_together(built: Path, tmp_path: Path) -> None:
+    done = machines(built, tmp_path, "--trainer.max_steps=3", "--paths.held_out=null", NPROC="1")
+    assert [(each.returncode, each.stderr) for each in done] == [(0, "")] * 2
     assert (tmp_path / "run" / "step_3").is_dir()
     # A second run in the same folder would be refused, so the second process belongs to the first one's training.
     logs = [(tmp_path / "log" / f"machine_{rank}" / "workerlog.0").read_text() for rank in (0, 1)]
@@ -111,16 +92,11 @@ def test_the_tasks_of_a_slurm_job_step_train_together(built: Path, tmp_path: Pat
     assert logs[1] == ""
 
 
-def test_bad_slurm_steps_are_refused(built: Path, tmp_path: Path) -> None:
-    for environment, key in (
-        ({"NPROC": "2", "NODES": "1"}, "NPROC: 2"),
-        ({"FIRST": "no-such-host.invalid"}, "no-such-host.invalid"),
+def test_machines_that_cannot_train_together_are_refused(built: Path, tmp_path: Path) -> None:
+    for environment, message in (
+        ({"MASTER": "no-such-host.invalid"}, "LAUNCH_ARGS: --master no-such-host.invalid:"),
         ({"NPROC": "5"}, "data.batch_size: 10 processes"),
-        ({"SLURM_JOB_ID": "1", "LAUNCH_ARGS": "--master localhost --nnodes 2 --rank 0"}, "--master localhost"),
     ):
-        done = slurm(built, tmp_path, **environment)
-        assert done.returncode == 2
-        lines = done.stderr.splitlines()
-        assert len(lines) == 2
-        assert all(line.startswith("error: ") and key in line for line in lines), lines
+        for done in machines(built, tmp_path, **environment):
+            assert_one_line_error(done, message)
     assert not (tmp_path / "run").exists()

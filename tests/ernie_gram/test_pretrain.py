@@ -46,7 +46,7 @@ def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(
     finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
     more = ["--trainer.max_steps=150", "--trainer.save_every=50", "--trainer.eval_every=150", *NO_DROPOUT]
     pretrain(built, finished, *more).ok()
-    alone, two, mark = ["-m", "ernie_gram.pretrain"], in_ranks(log), {"RUN_OF_THIS_TEST": str(output)}
+    alone, two, mark = [*ERNIE_GRAM, "pretrain"], in_ranks(log), {"RUN_OF_THIS_TEST": str(output)}
 
     def disturb(command: list[str], step: int, rank: int, number: int) -> tuple[int, str]:
         """Send a signal to one rank as soon as `step` is logged; return the status of the job and its last line."""

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pytest
 
+from reader import console_script
 from reader.errors import InputError, one_line_errors
 from reader.system.output_files import check_output_path
 
@@ -103,9 +104,10 @@ def started(
                     os.kill(number, signal.SIGKILL)
 
 
-def in_ranks(log: Path, script: str = "ernie_gram/pretrain.py", number: int = 2) -> list[str]:
-    """Return the arguments of Python that run a script in some processes with our launcher."""
-    return ["-c", START_RANKS, str(number), str(log), str(ROOT / script)]
+def in_ranks(log: Path, script: str = "", number: int = 2) -> list[str]:
+    """Return the arguments of Python that run a script, or else `pretrain`, in some processes with our launcher."""
+    command = [str(ROOT / script)] if script else [console_script.__file__, "pretrain"]
+    return ["-c", START_RANKS, str(number), str(log), *command]
 
 
 def build(*arguments: str) -> None:

@@ -21,7 +21,6 @@ TINY = [
     "--optimizer.warmup_steps=2",
     "--trainer.log_every=1",
     "--trainer.visualdl=false",
-    "--trainer.peak_tflops=1",  # measuring it takes half a second
     # The objective whose program is built fastest. Tests of other objectives append them, see objectives.py.
     *as_options("explicit"),
 ]

@@ -1,4 +1,4 @@
-"""The processes that the environment of a command asks for: NPROC, LAUNCH_ARGS, variables of Slurm; and their start.
+"""The processes that the environment of a command asks for: NPROC, LAUNCH_ARGS; and their start.
 
 A rank that dies while the others wait for ever in an exchange, as with NCCL, ends the job.
 """
@@ -77,32 +77,10 @@ def test_wrong_launch_arguments_are_named(given: str, names: str, monkeypatch: p
     assert names in str(error.value)
 
 
-def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    slurm = {"SLURM_JOB_NUM_NODES": "", "NPROC": "1"}
-    for more, key in (
-        ({"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_STEP_NODELIST"),
-        ({"SLURM_STEP_NUM_TASKS": "two"}, "SLURM_STEP_NUM_TASKS"),
-        ({"NPROC": "many"}, "NPROC"),
-    ):
-        monkeypatch.setattr(os, "environ", slurm | more)
-        with pytest.raises(InputError, match=f"^{key}: "):
-            processes_of_job()
-
-
-def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    variables = {"STEP_NUM_TASKS": "2", "JOB_NUM_NODES": "2", "STEP_NODELIST": "node[3-4]", "PROCID": "1"}
-    of_slurm = {f"SLURM_{name}": value for name, value in {**variables, "STEP_ID": "5"}.items()}
-    monkeypatch.setattr(os, "environ", {**of_slurm, "PATH": str(tmp_path)})
-    for job, port in (("123", 20128), ("124", 20129), ("19999", 20004)):
-        monkeypatch.setenv("SLURM_JOB_ID", job)
-        with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: "):
-            launcher._machines_of_slurm(1)
-        (tmp_path / "scontrol").write_text('#!/bin/sh\n[ "$3" = "node[3-4]" ] && echo node3 && echo node4\n')
-        (tmp_path / "scontrol").chmod(0o755)
-        assert launcher._machines_of_slurm(1) == (f"node3:{port}", 2, 1)
-        (tmp_path / "scontrol").unlink()
+def test_a_number_of_processes_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"NPROC": "many"})
+    with pytest.raises(InputError, match=r"^NPROC: many"):
+        processes_of_job()
 
 
 def test_a_folder_for_logs_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,14 +16,14 @@ import paddle
 import pytest
 from paddle.nn import functional as F
 
-from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_gradients import Lookups, take_lookups
 from ernie_gram.distributed.world import World
+from ernie_gram.model.parameters import count
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.network import parameter_shapes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
-from ernie_gram.resources import prediction
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.optimization import clip_by_global_norm
 from ernie_gram.training.program import Program, build_training
@@ -205,20 +205,14 @@ def test_sums_are_those_of_the_gradients(written: list[dict[str, np.ndarray]]) -
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-35 if name == "tiny" else 1e-6, err_msg=name)
 
 
-def test_bytes_are_as_predicted(written: list[dict[str, np.ndarray]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_those_of_the_gradients_and_of_the_rows_in_use(written: list[dict[str, np.ndarray]]) -> None:
     ranks = len(written)
-    # Three sequences per rank, with three masked slots each.
-    config = replace(job.CONFIG, data=replace(job.CONFIG.data, batch_size=3 * ranks))
-    sizes, shape = CorpusSizes(TOKENS, job.NGRAMS), BatchShape(3, 20, 3.0, 6, 13 / 3)
-    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", job.BUCKET_NUMBERS)
-    by_row, expected_rows = prediction.step_exchange(config, sizes, shape, ranks)
-    monkeypatch.setattr(prediction, "is_summed_by_row", lambda size: False)
-    dense, _ = prediction.step_exchange(config, sizes, shape, ranks)
+    dense = 4 * count(parameter_shapes(job.CONFIG, CorpusSizes(TOKENS, job.NGRAMS)))
     found = {way: written[0][f"{way}/sent"] for way in ("row", "dense")}
-    ring = 2 * (ranks - 1) / ranks
     # Losses, and a number for each bucket, are exchanged too.
-    assert found["dense"].tolist() == [pytest.approx(ring * dense, abs=200)] * job.STEPS
-    assert found["row"].mean() == pytest.approx(ring * by_row, rel=0.01)
+    assert found["dense"].tolist() == [pytest.approx(2 * (ranks - 1) / ranks * dense, abs=200)] * job.STEPS
+    # Three sequences per rank, with three masked slots each.
+    expected_rows = -job.NGRAMS * np.expm1(9 * ranks * np.log1p(-1 / (1 + TOKENS + job.NGRAMS)))
     # The difference is that of the rows, and of a mark per row. An untrained generator samples all units equally often.
     table = job.NGRAMS * job.WIDTH * 4 * 2 * (ranks - 1) / ranks
     rows = (found["row"] - found["dense"] + table) / (table / job.NGRAMS)

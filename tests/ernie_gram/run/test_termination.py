@@ -14,7 +14,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run.termination import HANG_SECONDS, LOST_PEER_STATUS, lost_peer_error, noted_signals
-from tests.support.commands import python, started, wait_for
+from tests.support.commands import ERNIE_GRAM, python, started, wait_for
 from tests.support.runs import options, pretrain
 
 LINE = "terminated by {}; run the same command again to resume\n"
@@ -49,7 +49,6 @@ DEFERRED = f"with deferred(): {SLEEP}"
         pytest.param(SLEEP, [signal.SIGHUP], "", LINE, id="waits"),
         pytest.param(CONVERTED, [signal.SIGTERM], "", LINE, id="converted exit"),
         pytest.param(POLL, [signal.SIGINT], "True\nsaved\n", NOTICE + LINE, id="saves"),
-        # Paddle's launcher sends SIGTERM three times within half a second.
         pytest.param(POLL, [signal.SIGTERM] * 3, "True\nsaved\n", NOTICE + LINE, id="repeated signal"),
         pytest.param(DEFERRED, [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE, id="second signal"),
         # Nobody reads the notice of the first, as after `2>&1 | tee` and Ctrl-C, or with a full disk.
@@ -91,7 +90,7 @@ def test_a_training_process_saves_and_releases_its_folder(built: Path, tmp_path:
     # An evaluation has some 40 batches; those after the first are not computed any more.
     more = ["--trainer.eval_every=5", "--data.batch_size=2", "--trainer.save_every=3"]
     more += ["--trainer.max_steps=100000", "--optimizer.decay_steps=100000"]
-    command = ["-m", "ernie_gram.pretrain", *options(built, output, *more)]
+    command = [*ERNIE_GRAM, "pretrain", *options(built, output, *more)]
     with (
         open("/dev/full", "w") as full,
         started(*command, stdout=full, stderr=subprocess.PIPE) as process,

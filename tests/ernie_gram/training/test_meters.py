@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import paddle
-import pytest
 
 from ernie_gram.distributed.world import World
 from ernie_gram.run.run_log import CPU, METERS
-from ernie_gram.training.config import OptimizerConfig, TrainerConfig
-from ernie_gram.training.meters import Meters, rates
+from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.meters import Meters, process_peak, rates
 from reader.batches.fields import Batch
 from tests.support.static_programs import fresh_scope
 
@@ -24,8 +25,8 @@ def batch(*lengths: int) -> dict[str, np.ndarray]:
 
 
 def meters_of(executor: paddle.static.Executor, flops: Callable[[Batch], float] | None, **trainer: float) -> Meters:
-    """Return the meters of one process in bfloat16."""
-    job: Any = SimpleNamespace(trainer=TrainerConfig(**trainer), optimizer=OptimizerConfig(precision="bfloat16"))  # type: ignore[arg-type]
+    """Return the meters of one process."""
+    job: Any = SimpleNamespace(trainer=TrainerConfig(**trainer))  # type: ignore[arg-type]
     job.flops = flops
     return Meters(job, executor, World(0, 1, executor.place))
 
@@ -52,7 +53,9 @@ def test_meters_start_anew_after_each_log_line_and_leave_out_what_is_unknown() -
         found = meters.take(batch_size=4)
         assert found["sequences_per_second"] == 2.0
         assert not found.keys() & {"tokens_per_second", "slots_per_second", "mfu"}
-        assert "mfu" not in rates(np.array([[2.0, 0.0, 3.0, 3.0, 7.0, 0.0]]), 4)
+        unknown = meters_of(executor, lambda _: 1e12)
+        unknown.add([batch(4, 2)], waiting=1.0, seconds=8.0)
+        assert "mfu" not in unknown.take(batch_size=2)
         meters = meters_of(executor, lambda _: 1e12, peak_tflops=0.5)
         for _ in range(4):
             meters.add([batch(4, 2)], waiting=1.0, seconds=8.0, cpu=3.0)
@@ -66,20 +69,6 @@ def test_meters_start_anew_after_each_log_line_and_leave_out_what_is_unknown() -
     assert second["peak_allocated_gb"] <= second["peak_memory_gb"]
 
 
-def test_the_peak_is_measured_only_if_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.training import meters
-
-    asked: list[str] = []
-
-    def peak(executor: object, precision: str, seconds: float) -> float:
-        asked.append(precision)
-        return 2e12
-
-    monkeypatch.setattr(meters, "matmul_peak", peak)
-    with fresh_scope() as executor:
-        meters_of(executor, None)
-        meters_of(executor, lambda _: 1.0, peak_tflops=1.0)
-        made = meters_of(executor, lambda _: 1e12)
-    assert asked == ["bfloat16"]
-    made.add([batch(1)], 0.0, 1.0)
-    assert made.take(1)["mfu"] == 0.5
+def test_the_peak_memory_of_the_process_is_at_least_what_it_has() -> None:
+    has = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    assert has <= process_peak() <= 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.01

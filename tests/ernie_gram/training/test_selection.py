@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.selection import Progress, Selection
 from ernie_gram.training.trainer import Trainer
+from reader.errors import SystemRefusedError
 from tests.support.runs import trained_steps
 from tests.support.toy_classifier import ToyEvaluator
 
@@ -79,6 +81,27 @@ def test_training_ends_early_and_a_resumed_run_ends_there_too(select: Callable[.
     assert "already at step 50 of 120; nothing left to train" in select(tmp_path, patience=2, save_every=40)
     assert read_log(tmp_path) == before
     assert checkpoint.best_step(tmp_path) == 30
+
+
+def test_a_best_model_that_the_system_refuses_is_written_with_the_next_checkpoint(
+    select: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals, save = [False, False, True], checkpoint.save_best
+
+    def save_best(*arguments: Any) -> None:
+        if refusals.pop(0):
+            raise OSError(28, "No space left")
+        save(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save_best", save_best)
+    refusals.append(False)
+    select(tmp_path / "again", patience=2, save_every=40)
+    assert checkpoint.best_step(tmp_path / "again") == 30
+    refusals += [False, True, True, True, True]
+    with pytest.raises(SystemRefusedError, match=r"best is not saved: .*No space left; make room, and run the same"):
+        select(tmp_path / "never", patience=2, save_every=40)
+    assert refusals == []
+    assert checkpoint.best_step(tmp_path / "never") == 10
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import sys
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from itertools import product
@@ -182,35 +181,6 @@ def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_e
     saved = tmp_path / f"step_{6 // save_every * save_every}"
     assert checkpoint.newest_valid(tmp_path) == (saved if saved.exists() else None)
     assert max((record["step"] for record in read_log(tmp_path)), default=0) <= 6
-
-
-def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a loss that is not finite. Otherwise the launcher would end rank 0 while it writes."""
-    both, gate, messages = threading.Barrier(2), threading.Event(), {}
-
-    def stop(rank: int) -> None:
-        trainer: Any = object.__new__(training.Trainer)
-        trainer.executor, trainer.world = None, World(rank, 2, None)
-        trainer.job = SimpleNamespace(trainer=TrainerConfig())
-        trainer.updater = SimpleNamespace(program=SimpleNamespace(fetches=("loss", "grad_norm")))
-        trainer.log = SimpleNamespace(start=0)
-        trainer.saver = SimpleNamespace(wait=(lambda: None) if rank else lambda: gate.wait(60))
-        with pytest.raises(InputError) as error:
-            trainer._values()
-        messages[rank] = str(error.value)
-
-    last = {"loss": np.nan, "grad_norm": np.nan}, 207
-    monkeypatch.setattr(training.step_values, "read_step_values", lambda _: last)
-    monkeypatch.setattr(training, "sum_array", lambda *_: both.wait(60))
-    ranks = [threading.Thread(target=stop, args=(rank,), daemon=True) for rank in (0, 1)]
-    for rank in ranks:
-        rank.start()
-    ranks[1].join(0.1)
-    assert ranks[1].is_alive()
-    gate.set()
-    for rank in ranks:
-        rank.join(60)
-    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize(
