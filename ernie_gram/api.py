@@ -20,15 +20,7 @@ from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
-from ernie_gram.inference.description import (
-    DESCRIPTION,
-    NAME,
-    PRECISIONS,
-    PROBABILITIES,
-    TextSettings,
-    read_exported,
-    text_settings,
-)
+from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
 from ernie_gram.inference.texts import (
     DRAWS,
     LINES_PER_BATCH,
@@ -43,11 +35,12 @@ from ernie_gram.inference.texts import (
     parts_of,
 )
 from ernie_gram.inference.texts import Vectors as Vectors
-from ernie_gram.pretraining.config import prediction_config
+from ernie_gram.pretraining.config import max_tokens, prediction_config
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
 from reader.errors import InputError, located
+from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import listed
 
@@ -72,8 +65,8 @@ class Model:
     _layer: ModelLayer | None = None
     _forward: Forward | None = None
 
-    def __init__(self, record: ModelRecord, precision: str = "float32", text: TextSettings | None = None) -> None:
-        """Wrap the record of a model; to read a folder, use `load`. `text` is None if the record says enough."""
+    def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
+        """Wrap the record of a model; to read a folder, use `load`."""
         self._precision = precision
         config = None if record.pretraining is None else prediction_config(record)
         self.folder, self.notes = record.source, record.notes
@@ -82,8 +75,7 @@ class Model:
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
-        text = text or text_settings(record)
-        self.texts = TextEncoder(record.vocabulary, text.segmenter, text.max_tokens)
+        self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
         self.tokenizer = self.texts.tokenizer
         self._record, self.head = record, record.head
 
@@ -92,7 +84,7 @@ class Model:
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "float32") -> Model:
-        """Read a model: a run, a checkpoint, a model folder of any format, or an exported program.
+        """Read a model: a run, a checkpoint, or a model folder of any format.
 
         Args:
             precision: of matrix products, "float32" or "bfloat16"; for `layer` it is always float32.
@@ -101,9 +93,7 @@ class Model:
         first use, if this device does not have it.
         """
         require(precision in PRECISIONS, "precision", f"{precision!r}: choose {' or '.join(PRECISIONS)}")
-        path = Path(folder)
-        record, text = read_exported(path) if (path / DESCRIPTION).is_file() else (read_model(path), None)
-        return Model(record, precision, text)
+        return Model(read_model(Path(folder)), precision)
 
     @property
     def units(self) -> UnitNames:
@@ -115,7 +105,7 @@ class Model:
         """The network as an eager layer, without dropout until its `train()` is called; the same object every time.
 
         The other methods use its current parameters, also after training it. Raises InputError if a parameter is
-        missing, as in an exported program those that its outputs do not need.
+        missing.
         """
         if self._layer is None:
             import_paddle()
@@ -154,11 +144,9 @@ class Model:
             What was lost, one line each.
 
         Raises InputError if the folder exists, if the format cannot hold the model, if `layer` has other parameters
-        than before or numbers that are not finite, if the head is anything but named arrays of floating-point numbers,
-        and for an exported program.
+        than before or numbers that are not finite, and if the head is anything but named arrays of floating-point
+        numbers.
         """
-        is_program = self._record.format == NAME
-        require(not is_program, str(self.folder), "an exported program; load the model that it was exported from")
         record = self._present()
         if head is not None:
             import_paddle()

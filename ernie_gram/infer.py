@@ -3,9 +3,8 @@
     ernie-gram infer MODEL --input texts.txt
     ernie-gram infer MODEL --output vectors.npz < texts.txt
 
-MODEL is a folder that `ernie-gram convert --to inference` wrote, or another model folder. A line may be a pair of
-texts, with a tab between. Invalid lines are named on standard error; the valid ones are answered in order, and the exit
-status is then 2.
+MODEL is a run's folder or another model folder. A line may be a pair of texts, with a tab between. Invalid lines are
+named on standard error; the valid ones are answered in order, and the exit status is then 2.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ BATCHES_PER_WINDOW = 16
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(description=first_line(__doc__))
-    parser.add_argument("model", type=Path, metavar="MODEL", help="exported model, or another model folder")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a run's folder, or another model folder")
     parser.add_argument(
         "--input",
         type=Path,

@@ -13,11 +13,10 @@ The description is the protocol buffer `TensorDesc`: field 1 is the element type
 
 from __future__ import annotations
 
-import math
 import pickle
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from mmap import mmap
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ import numpy as np
 from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, checked_sizes, view_of_bytes
 from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import counted
 
 SLICES = "UnpackBigParamInfor@@"
 
@@ -93,36 +91,17 @@ def is_paddle_variable(start: bytes) -> bool:
     return len(start) > len(START) and start.startswith(START)
 
 
-def read_paddle_variables(names: Iterable[str], data: memoryview) -> Arrays:
-    """Return the arrays of variables that follow each other; raises ValueError unless there is one for each name."""
-    arrays = {}
-    for name in names:
-        if not is_paddle_variable(bytes(data[:20])):
-            raise ValueError("is not a Paddle variable")
-        first = len(START) + 4
-        last = first + int.from_bytes(data[first - 4 : first], "little")
-        # A description is short; a long one would take far more memory and time than the file is large.
-        if last > min(len(data), first + MAX_DESCRIPTION):
-            raise ValueError("the description of its array is truncated, or too long")
-        dtype, shape = _described(bytes(data[first:last]))
-        end = last + math.prod(shape) * dtype.itemsize
-        arrays[name] = view_of_bytes(data[last:end], dtype, shape)
-        data = data[end:]
-    if len(data):
-        raise ValueError(f"has {counted(len(data), 'byte')} more than its arrays")
-    return arrays
-
-
-def program_names(program: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parameters of a program, in the order of its file of parameters.
-
-    Raises ValueError if `program` is not the content of a program's JSON file.
-    """
-    try:
-        operations = program["program"]["regions"][0]["blocks"][0]["ops"]
-        return sorted(each["A"][3] for each in operations if each["#"] == "p")
-    except (LookupError, TypeError) as error:
-        raise ValueError(f"not a program of Paddle: {error}") from error
+def read_paddle_variable(data: memoryview) -> np.ndarray:
+    """Return the array of a variable; raises ValueError unless the bytes are exactly one."""
+    if not is_paddle_variable(bytes(data[:20])):
+        raise ValueError("is not a Paddle variable")
+    first = len(START) + 4
+    last = first + int.from_bytes(data[first - 4 : first], "little")
+    # A description is short; a long one would take far more memory and time than the file is large.
+    if last > min(len(data), first + MAX_DESCRIPTION):
+        raise ValueError("the description of its array is truncated, or too long")
+    dtype, shape = _described(bytes(data[first:last]))
+    return view_of_bytes(data[last:], dtype, shape)
 
 
 def _described(description: bytes) -> tuple[np.dtype, tuple[int, ...]]:

@@ -180,7 +180,7 @@ HOSTILE = {
     ),
     "huge description": (variable(b"\x08\x05\x10\x02", size=2**31 - 1), "description of its array is truncated"),
     "many dimensions": (variable(b"\x08\x05" + b"\x10\x01" * 9, bytes(4)), "at most 8 sizes"),
-    "bytes at the end": (variable(b"\x08\x05\x10\x02", bytes(9)), "has 1 byte more than its arrays"),
+    "bytes at the end": (variable(b"\x08\x05\x10\x02", bytes(9)), "takes 8 bytes, but 9 are stored"),
 }
 
 
