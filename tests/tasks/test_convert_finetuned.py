@@ -160,7 +160,7 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     # A folder of ours has it, but no task.
     call_in_scope(main, folder, tmp_path / "own").ok()
     done = call_in_scope(main, tmp_path / "own", tmp_path / "without", "--to", "paddlenlp", "--accept_loss").ok()
-    assert ": the output layer of a task; paddlenlp and programs" in done.stdout
+    assert ": the only head that it can hold is that of a task, with --outputs task_scores" in done.stdout
     done = call_in_scope(main, tmp_path / "own", tmp_path / "program", "--to", "inference").ok()
     assert "note     the output layer of a task is left out: there is no task.json" in done.stdout
 

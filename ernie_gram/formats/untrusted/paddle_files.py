@@ -13,13 +13,8 @@ The description is the protocol buffer `TensorDesc`: field 1 is the element type
 
 from __future__ import annotations
 
-import pickle
 import re
-import struct
-from collections.abc import Mapping
 from mmap import mmap
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -48,30 +43,6 @@ def read_pdparams(data: mmap) -> Arrays:
     return arrays
 
 
-class _ArrayPickler(pickle._Pickler):
-    """Writes arrays under names of numpy that every version has: before 1.26, there is no `numpy._core`."""
-
-    def save_global(self, value: Any, name: str | None = None) -> None:
-        """Write the name of a function or class."""
-        if name == "_reconstruct":
-            self.write(b"cnumpy.core.multiarray\n_reconstruct\n")  # type: ignore[attr-defined]
-        else:
-            super().save_global(value, name)  # type: ignore[misc]
-
-
-def write_pdparams(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays as a `.pdparams` file of protocol 4, which `paddle.load` of Paddle 2 and 3 reads.
-
-    The folder is one that `atomic_folder` made; the arrays hold numbers or bool.
-    """
-    with path.open("wb") as file:
-        pickler = _ArrayPickler(file, 4)
-        pickler.fast = True  # does not hold the bytes of all arrays until the end
-        pickler.dump(
-            {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
-        )
-
-
 # Values of VarType.Type in framework.proto.
 NUMBERS = {
     **dict(enumerate(("bool", "int16", "int32", "int64", "float16", "float32", "float64"))),
@@ -79,7 +50,6 @@ NUMBERS = {
 }
 
 START = bytes(16)
-TYPE_TAG, SIZE_TAG = b"\x08", b"\x10"
 # A number is stored with 7 bits per byte, the lowest first; the eighth says that more follow.
 SIZE = re.compile(rb"\x10([\x80-\xff]*[\x00-\x7f])")
 DESCRIPTION = re.compile(rb"\x08([\x00-\x7f])((?:%b)*)" % SIZE.pattern)
@@ -111,24 +81,3 @@ def _described(description: bytes) -> tuple[np.dtype, tuple[int, ...]]:
         raise ValueError("the description of its array is damaged, or the array is not one of numbers")
     sizes = [sum((byte & 0x7F) << 7 * i for i, byte in enumerate(size)) for size in SIZE.findall(found[2])]
     return TYPES[NUMBERS[ord(found[1])]], checked_sizes(sizes)
-
-
-def write_paddle_variable(path: Path, array: np.ndarray) -> None:
-    """Write an array as a file of one variable: numbers of 16 to 64 bits, bool and bytes.
-
-    The folder is one that `atomic_folder` made.
-    """
-    number = next(number for number, name in NUMBERS.items() if name == array.dtype.name)
-    description = TYPE_TAG + bytes([number]) + b"".join(SIZE_TAG + _encoded(size) for size in array.shape)
-    data = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
-    with path.open("wb") as file:
-        file.write(START + struct.pack("<i", len(description)) + description)
-        file.write(data.data if data.size else b"")
-
-
-def _encoded(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*encoded, value])
