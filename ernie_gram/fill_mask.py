@@ -17,7 +17,7 @@ from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
-from ernie_gram.inference.requests import Answers, read_lines, single_text
+from ernie_gram.inference.requests import Answers, decoded, read_lines
 from ernie_gram.inference.texts import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, above_bars, first_line, print_note
@@ -77,14 +77,14 @@ def main() -> None:
     model.prepare(PROBABILITIES)
     answers = Answers(
         texts or read_lines([]),
-        single_text,
+        lambda line: (decoded(line),),
         lambda texts: model.texts.encode_masked(texts[0]),
         lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
         # Samples of a generator depend on the other texts of a batch. At a terminal, each line is answered at once.
         1 if model.has_generator or (not texts and sys.stdin.isatty()) else LINES_PER_BATCH,
     )
-    for _, record, guesses in answers:
+    for _, (text,), guesses in answers:
         with above_bars(sys.stdout):
-            show(record["text"], guesses, arguments.json)
+            show(text, guesses, arguments.json)
     if answers.invalid:
         sys.exit(2)

@@ -48,7 +48,6 @@ def test_vectors_of_texts_and_pairs_are_those_of_the_python_interface(
     keys = [("text",), ("text_a", "text_b")]
     records = [dict(zip(keys[len(each) - 1], each, strict=True)) for each in texts]
     plain = "\n".join("\t".join(each) for each in texts).encode()
-    as_json = "\n".join(map(json.dumps, records)).encode()
     # Of this interface, whose numbers are compared with those of the executor in test_api.py.
     model, given = Model.load(encoder_folder), [each[0] if len(each) == 1 else each for each in texts]
     expected = {name: model.encode(given, vectors=name) for name in ("mean", "cls", "pooled")}
@@ -56,10 +55,6 @@ def test_vectors_of_texts_and_pairs_are_those_of_the_python_interface(
         found = answers(infer(encoder_folder, "--vector", name, stdin=plain))
         assert [{**answer, "vector": 0} for answer in found] == [{**record, "vector": 0} for record in records]
         np.testing.assert_allclose([answer["vector"] for answer in found], values, atol=2e-6)
-    assert (
-        infer(encoder_folder, "--layout", "json", "--vector", "pooled", stdin=as_json).stdout
-        == infer(encoder_folder, "--vector", "pooled", stdin=plain).stdout
-    )
     (tmp_path / "one.txt").write_bytes(plain[:20])
     (tmp_path / "two.txt").write_bytes(b"ba\n \n\n")
     assert len(answers(infer(encoder_folder, "--input", tmp_path / "one.txt", tmp_path / "two.txt"))) > 1
@@ -86,9 +81,6 @@ def test_bad_lines_are_named_and_the_good_ones_answered(encoder_folder: Path, tm
 
     check(infer(encoder_folder, stdin=b"ba\nbe\tbi\tbo\nbu\t\n" + long + b"\nbe\n"), 2, 2, 3, 4)
     assert len(answers(infer(encoder_folder, "--truncate", stdin=b"ba\n" + long + b"\n"))) == 2
-    bad = [b"{", b"[1]", b'{"text": 1}', b'{"text": "ba", "text_b": "be"}', b'{"text_a": "ba"}', b"[" * 100000]
-    stdin = b"\n".join([*bad, b'{"text": "ba", "more": [1]}'])
-    check(infer(encoder_folder, "--layout", "json", stdin=stdin), 1, *range(1, 7))
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=b"\xff\n")
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
