@@ -7,11 +7,10 @@ Shape letters: B sequences, L slots, M masked slots, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -59,7 +58,6 @@ class Model:
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
             whether it reads pairs of texts (has_sentence_types).
-        head: the float32 arrays of a head of your own that `save` was given, by name; None without one.
     """
 
     _layer: ModelLayer | None = None
@@ -77,7 +75,7 @@ class Model:
         self.has_sentence_types = record.config.has_sentence_types
         self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
         self.tokenizer = self.texts.tokenizer
-        self._record, self.head = record, record.head
+        self._record = record
 
     def __repr__(self) -> str:
         return f"<Model {self.folder}: {self._record.summary}>"
@@ -127,33 +125,19 @@ class Model:
 
         return with_parameters_of(self._layer, self._record)
 
-    def save(
-        self,
-        folder: str | Path,
-        format: str = ours.NAME,
-        accept_loss: bool = False,
-        head: Mapping[str, Any] | None = None,
-    ) -> list[str]:
+    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
         """Write the model, with the current parameters of `layer`, as a new folder.
 
         Args:
             format: one of formats.registry.WRITTEN_NAMES.
             accept_loss: write the model even if the format cannot hold everything.
-            head: the `state_dict()` of a head of your own, to be written beside the model; None means `self.head`.
         Returns:
             What was lost, one line each.
 
-        Raises InputError if the folder exists, if the format cannot hold the model, if `layer` has other parameters
-        than before or numbers that are not finite, and if the head is anything but named arrays of floating-point
-        numbers.
+        Raises InputError if the folder exists, if the format cannot hold the model, and if `layer` has other
+        parameters than before or numbers that are not finite.
         """
-        record = self._present()
-        if head is not None:
-            import_paddle()
-            from ernie_gram.eager import head_arrays
-
-            record = replace(record, head=head_arrays(head))
-        return write_model(record, Path(folder), format, accept_loss)
+        return write_model(self._present(), Path(folder), format, accept_loss)
 
     def prepare(self, *names: str) -> Forward:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""

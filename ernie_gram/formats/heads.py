@@ -42,7 +42,7 @@ from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import InputError, counted, quoted
+from reader.errors import InputError, quoted
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
@@ -142,8 +142,6 @@ def losses(model: ModelRecord, column: Column, software: str, relative: str, eps
         lost.append(f"{some_of(left_out)}: the only head that it can hold is {held}")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
-    if model.head:
-        lost.append(f"a head of your own, {counted(len(model.head), 'array')}: only our own folders hold one")
     if needs_relative_position(model):
         lost.append(f"relative position: {relative}")
     if epsilon not in (None, config.layer_norm_eps):

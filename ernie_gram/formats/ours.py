@@ -5,7 +5,6 @@ ernie_config.json   the settings: upstream's keys, and ours where upstream has n
 model.safetensors   the parameters, float32, under the names of upstream's static model
 vocab.txt           the vocabulary (or spm.model), with vocab.txt.json
 lexicon.tsv         the n-grams, where there are any, with lexicon.tsv.json
-head.safetensors    a head of the user's own, if `Model.save` was given one: float32 arrays that only the user reads
 README.md           the model card
 
 In the folder of a pre-training run, the newest valid `step_N` is read; in that of a fine-tuning, the best model.
@@ -45,7 +44,7 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary, save_vocabulary
 
 NAME = "ernie_gram"
-CONFIG, WEIGHTS, HEAD = "ernie_config.json", "model.safetensors", "head.safetensors"
+CONFIG, WEIGHTS = "ernie_config.json", "model.safetensors"
 LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
 PRETRAINING, TRAINING = "pretraining", "training"
 RUN_NAME = "run"
@@ -76,10 +75,8 @@ def read(folder: Path) -> ModelRecord:
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
-    head = read_arrays(folder / HEAD) if (folder / HEAD).exists() else None
-    check_numbers(head or {}, str(folder / HEAD))
     arrays = read_arrays(folder / WEIGHTS)
-    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training, head)
+    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training)
     return checked_record(record, str(folder / WEIGHTS))
 
 
@@ -92,8 +89,6 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
         settings[TRAINING] = asdict(model.training)
     write_settings(folder / CONFIG, settings)
     checkpoint.save_safetensors(folder / WEIGHTS, model.parameters)
-    if model.head:
-        checkpoint.save_safetensors(folder / HEAD, model.head)
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
