@@ -61,8 +61,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
         "pad_token_id": model.vocabulary.pad,
     }
     write_settings(folder / CONFIG, settings)
-    rules = {"strip_accents": None, "tokenize_chinese_chars": True}
-    write_tokenizer(model.vocabulary, folder, "BertTokenizer", model.config.max_position_embeddings, **rules)
+    write_tokenizer(model.vocabulary, folder, "BertTokenizer", model.config.max_position_embeddings)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, lost, write)

@@ -12,6 +12,7 @@ In the folder of a pre-training run, the newest valid `step_N` is read; in that 
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from ernie_gram.formats.parameters import (
     encoder_shapes,
     head_shapes,
     model_config,
-    settings_of,
     write_settings,
 )
 from ernie_gram.formats.untrusted.reading import read_arrays
@@ -81,7 +81,7 @@ def read(folder: Path) -> ModelRecord:
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
-    settings = settings_of(model.config) | {LOWERCASE: model.vocabulary.lowercase}
+    settings = asdict(model.config) | {LOWERCASE: model.vocabulary.lowercase}
     if model.pretraining is not None:
         settings[PRETRAINING] = model.pretraining
     write_settings(folder / CONFIG, settings)
