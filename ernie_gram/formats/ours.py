@@ -173,10 +173,8 @@ def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def _is_checkpoint(folder: Path) -> bool:
-    """Return whether a folder has the state of a checkpoint, or checksums that list it."""
-    sums = folder / checkpoint.CHECKSUMS
-    is_listed = sums.is_file() and checkpoint.STATE in sums.read_text(encoding="utf-8", errors="replace")
-    return is_listed or (folder / checkpoint.STATE).is_file()
+    """Return whether a folder has the state of a checkpoint."""
+    return (folder / checkpoint.STATE).is_file()
 
 
 def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lexicon | None]:

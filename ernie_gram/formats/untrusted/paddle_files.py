@@ -1,9 +1,6 @@
-"""Paddle's two kinds of files: `.pdparams`, and one variable per file, as in `params/` of upstream's static models.
+"""Paddle's files of one variable, as in `params/` of upstream's static models.
 
-A `.pdparams` file is a pickled dict of names and numpy arrays, as `paddle.save` writes it. Paddle adds an entry that is
-no array, the names of variables. It has no type uint16, and stores the bits of bfloat16 as uint16.
-
-A variable (paddle/fluid/framework/lod_tensor.cc and framework.proto; integers are little-endian):
+They have (paddle/fluid/framework/lod_tensor.cc and framework.proto; integers are little-endian):
 
     uint32 0 (version), uint64 0 (levels of detail: a parameter has none), uint32 0 (version),
     int32 size of the description, the description, the elements
@@ -14,34 +11,10 @@ The description is the protocol buffer `TensorDesc`: field 1 is the element type
 from __future__ import annotations
 
 import re
-from mmap import mmap
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, checked_sizes, view_of_bytes
-from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray
-from ernie_gram.run.checkpoint import Arrays
-
-SLICES = "UnpackBigParamInfor@@"
-
-
-def read_pdparams(data: mmap) -> Arrays:
-    """Return the arrays of a `.pdparams` file, without entries that are no arrays.
-
-    Raises ValueError if the file refers to anything but arrays and plain containers, or is damaged.
-    """
-    entries = ArrayUnpickler(data).load()
-    if SLICES in entries:
-        raise ValueError("holds arrays of 1 GB and more in slices; save it again with paddle.save(..., protocol=4)")
-    arrays = {}
-    for name, entry in entries.items():
-        # Paddle 2.1 and later store a tensor, as opposed to a state dict of arrays, as (variable name, array).
-        array = entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry
-        values = array.values if isinstance(array, PickledArray) else array
-        if isinstance(values, np.ndarray):
-            arrays[name] = values.view(BFLOAT16) if values.dtype == np.uint16 else values
-    return arrays
-
+from ernie_gram.formats.untrusted.arrays import TYPES, checked_sizes, view_of_bytes
 
 # Values of VarType.Type in framework.proto.
 NUMBERS = {

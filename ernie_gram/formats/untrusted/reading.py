@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ernie_gram.formats.untrusted.arrays import checked_arrays, read_safetensors
-from ernie_gram.formats.untrusted.paddle_files import is_paddle_variable, read_paddle_variable, read_pdparams
+from ernie_gram.formats.untrusted.paddle_files import is_paddle_variable, read_paddle_variable
+from ernie_gram.formats.untrusted.pickles import ArrayUnpickler
 from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
@@ -75,7 +76,7 @@ def _read_file(path: Path, data: mmap.mmap) -> Arrays:
             raise ValueError("PyTorch before 1.6 wrote it; write it again: torch.save(torch.load(FILE), FILE)")
         # The operation PROTO, with which all but the oldest pickles begin.
         if start[0] == 0x80 or path.suffix == ".pdparams":
-            return read_pdparams(data)
+            return ArrayUnpickler(data).arrays()
         if is_paddle_variable(start):
             return {path.name: read_paddle_variable(memoryview(data))}
     if start.startswith(LFS_POINTER):
