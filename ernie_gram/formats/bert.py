@@ -21,7 +21,6 @@ NAME = "bert"
 CONFIG = "config.json"
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-LOOKS_FOR = f"{CONFIG} with model_type bert"
 # Values of model_type; old files name only the class, in `architectures`.
 MODEL_TYPES = ("bert", "ernie", "Bert")
 
@@ -64,4 +63,4 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     write_tokenizer(model.vocabulary, folder, "BertTokenizer", model.config.max_position_embeddings)
 
 
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, lost, write)
+FORMAT = Format(NAME, f"{CONFIG} with model_type bert", detect, read, lost, write)

@@ -15,12 +15,12 @@ import numpy as np
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.names import (
+    PREFIXES,
     RELATIVE,
     SEGMENTS,
     TOKEN_HEAD,
     Column,
     foreign_prefix,
-    from_ours,
     is_transposed,
     names,
     oriented,
@@ -97,9 +97,13 @@ def held_arrays(model: ModelRecord, column: Column, with_prefix: bool = False) -
     vocabulary is NEVER.
 
     Args:
-        with_prefix: as for `from_ours`.
+        with_prefix: whether the encoder's names have the prefix, as in models with a head.
     """
-    return from_ours(_held(model, column), column, model.config.num_hidden_layers, with_prefix)
+    theirs, prefix = names(column, model.config.num_hidden_layers), PREFIXES[column][0] if with_prefix else ""
+    return {
+        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: oriented(values, name, column)
+        for name, values in _held(model, column).items()
+    }
 
 
 def _held(model: ModelRecord, column: Column) -> Arrays:

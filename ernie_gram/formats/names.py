@@ -155,21 +155,6 @@ def _bare(name: str, column: Column) -> str:
     return name.removesuffix(old) + OLD_ENDINGS.get(old, "")
 
 
-def from_ours(arrays: Arrays, column: Column, num_layers: int, with_prefix: bool) -> Arrays:
-    """Return arrays under the names of a column, BERT's matrices as [out, in].
-
-    Args:
-        with_prefix: whether the encoder's names have the prefix, as in models with a head.
-    Raises KeyError for a parameter that the column does not have.
-    """
-    theirs = names(column, num_layers)
-    prefix = PREFIXES[column][0] if with_prefix and PREFIXES[column] else ""
-    return {
-        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: oriented(values, name, column)
-        for name, values in arrays.items()
-    }
-
-
 def oriented(values: np.ndarray, ours: str, column: Column) -> np.ndarray:
     """Return a parameter from a column in our orientation, or one of ours in that of the column."""
     return np.ascontiguousarray(values.T) if is_transposed(ours, column) else values

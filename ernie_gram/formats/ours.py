@@ -32,7 +32,6 @@ from ernie_gram.formats.parameters import (
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
@@ -43,7 +42,6 @@ from reader.tokenization.vocabulary_file import kept_vocabulary, save_vocabulary
 
 NAME = "ernie_gram"
 CONFIG, WEIGHTS = "ernie_config.json", "model.safetensors"
-LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
 PRETRAINING = "pretraining"
 RUN_NAME = "run"
 NO_VALID = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
@@ -52,7 +50,6 @@ PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
 # Sections of the settings of a run: beside those of prediction heads, and of them what the card of a model shows.
 RUN_SECTIONS = ("model", "paths")
 TRAINING_SECTIONS = ("seed", "optimizer", "trainer")
-RUN_LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
 
 
 def detect(folder: Path) -> bool:
@@ -145,7 +142,7 @@ def read_run(folder: Path) -> ModelRecord:
     pretraining = {key: sections[key] for key in PREDICTION_SECTIONS} if "objective" in state.config else None
     arrays = read_arrays(path / checkpoint.MODEL)
     # Later evaluations are of other parameters.
-    training = _training_of(run, state.config, sections, last_evaluation(run, state.step))
+    training = _training_of(state.config, sections, last_evaluation(run, state.step))
     record = ModelRecord(path, RUN_NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
     return _checked(record, str(path / checkpoint.MODEL))
 
@@ -187,26 +184,18 @@ def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lex
 
 
 def _training_of(
-    run: Path, config: dict[str, Any], sections: dict[str, dict[str, Any]], evaluation: Record | None
+    config: dict[str, Any], sections: dict[str, dict[str, Any]], evaluation: Record | None
 ) -> TrainingRecord:
     """Return what the card says about the run of a checkpoint with these settings."""
     settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
     scores = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
     task = Path(str(config.get("task") or "")).stem
-    if task and "score" in scores:
-        scores = {_name_of_score(run): scores.pop("score"), **scores}
     paths = [sections["paths"].get(key) for key in ("corpus", "model" if task else "start")]
     corpus, start = (Path(str(path or "")).name for path in paths)
     return TrainingRecord(corpus, start, settings, scores, task)
 
 
-def _name_of_score(run: Path) -> str:
-    """Return the split and the metric of a fine-tuning's score, such as "dev_accuracy"; "score" until it has ended."""
-    result = read_json(run / RESULT) if (run / RESULT).is_file() else {}
-    splits, metric = result.get("scores"), result.get("metric")
-    chooses = metric.get("chooses") if isinstance(metric, dict) else None
-    return f"{next(iter(splits))}_{chooses}" if isinstance(splits, dict) and splits and chooses else "score"
-
-
-RUN = Format(RUN_NAME, RUN_LOOKS_FOR, detect_run, read_run)
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, lambda model: [], write)
+RUN = Format(
+    RUN_NAME, f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}", detect_run, read_run
+)
+FORMAT = Format(NAME, f"{CONFIG} and {WEIGHTS}", detect, read, write=write)
