@@ -63,6 +63,8 @@ def test_a_program_and_a_model_in_onnx_compute_the_scores_of_the_run(name: str, 
         call_in_scope(main, folder, tmp_path / form, "--to", form).ok()
     files = {path.name for path in (tmp_path / "onnx").iterdir()}
     assert files >= {"model.onnx", "onnx.json", "vocab.txt", "task.json"}
+    for path in (tmp_path / "inference" / "inference.json", tmp_path / "onnx" / "onnx.json"):
+        assert json.loads(path.read_text())["text"]["max_tokens"] == INPUT.max_seq_len
     batch, expected = computed(load_finetuned(folder), tmp_path, ROWS[name])
     for found in (run_exported(tmp_path / "inference", batch), run_onnx(tmp_path / "onnx", batch)):
         np.testing.assert_allclose(found["scores"], expected, atol=1e-4)
