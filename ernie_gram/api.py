@@ -7,11 +7,10 @@ Shape letters: B sequences, L slots, M masked slots, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -20,15 +19,7 @@ from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
-from ernie_gram.inference.description import (
-    DESCRIPTION,
-    NAME,
-    PRECISIONS,
-    PROBABILITIES,
-    TextSettings,
-    read_exported,
-    text_settings,
-)
+from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
 from ernie_gram.inference.texts import (
     DRAWS,
     LINES_PER_BATCH,
@@ -43,11 +34,12 @@ from ernie_gram.inference.texts import (
     parts_of,
 )
 from ernie_gram.inference.texts import Vectors as Vectors
-from ernie_gram.pretraining.config import prediction_config
+from ernie_gram.pretraining.config import max_tokens, prediction_config
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
 from reader.errors import InputError, located
+from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.given_texts import listed
 
@@ -66,14 +58,13 @@ class Model:
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler;
             whether it reads pairs of texts (has_sentence_types).
-        head: the float32 arrays of a head of your own that `save` was given, by name; None without one.
     """
 
     _layer: ModelLayer | None = None
     _forward: Forward | None = None
 
-    def __init__(self, record: ModelRecord, precision: str = "float32", text: TextSettings | None = None) -> None:
-        """Wrap the record of a model; to read a folder, use `load`. `text` is None if the record says enough."""
+    def __init__(self, record: ModelRecord, precision: str = "float32") -> None:
+        """Wrap the record of a model; to read a folder, use `load`."""
         self._precision = precision
         config = None if record.pretraining is None else prediction_config(record)
         self.folder, self.notes = record.source, record.notes
@@ -82,17 +73,16 @@ class Model:
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self.has_sentence_types = record.config.has_sentence_types
-        text = text or text_settings(record)
-        self.texts = TextEncoder(record.vocabulary, text.segmenter, text.max_tokens)
+        self.texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
         self.tokenizer = self.texts.tokenizer
-        self._record, self.head = record, record.head
+        self._record = record
 
     def __repr__(self) -> str:
         return f"<Model {self.folder}: {self._record.summary}>"
 
     @classmethod
     def load(cls, folder: str | Path, precision: str = "float32") -> Model:
-        """Read a model: a run, a checkpoint, a model folder of any format, or an exported program.
+        """Read a model: a run, a checkpoint, or a model folder of any format.
 
         Args:
             precision: of matrix products, "float32" or "bfloat16"; for `layer` it is always float32.
@@ -101,9 +91,7 @@ class Model:
         first use, if this device does not have it.
         """
         require(precision in PRECISIONS, "precision", f"{precision!r}: choose {' or '.join(PRECISIONS)}")
-        path = Path(folder)
-        record, text = read_exported(path) if (path / DESCRIPTION).is_file() else (read_model(path), None)
-        return Model(record, precision, text)
+        return Model(read_model(Path(folder)), precision)
 
     @property
     def units(self) -> UnitNames:
@@ -115,7 +103,7 @@ class Model:
         """The network as an eager layer, without dropout until its `train()` is called; the same object every time.
 
         The other methods use its current parameters, also after training it. Raises InputError if a parameter is
-        missing, as in an exported program those that its outputs do not need.
+        missing.
         """
         if self._layer is None:
             import_paddle()
@@ -137,35 +125,19 @@ class Model:
 
         return with_parameters_of(self._layer, self._record)
 
-    def save(
-        self,
-        folder: str | Path,
-        format: str = ours.NAME,
-        accept_loss: bool = False,
-        head: Mapping[str, Any] | None = None,
-    ) -> list[str]:
+    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
         """Write the model, with the current parameters of `layer`, as a new folder.
 
         Args:
             format: one of formats.registry.WRITTEN_NAMES.
             accept_loss: write the model even if the format cannot hold everything.
-            head: the `state_dict()` of a head of your own, to be written beside the model; None means `self.head`.
         Returns:
             What was lost, one line each.
 
-        Raises InputError if the folder exists, if the format cannot hold the model, if `layer` has other parameters
-        than before or numbers that are not finite, if the head is anything but named arrays of floating-point numbers,
-        and for an exported program.
+        Raises InputError if the folder exists, if the format cannot hold the model, and if `layer` has other
+        parameters than before or numbers that are not finite.
         """
-        is_program = self._record.format == NAME
-        require(not is_program, str(self.folder), "an exported program; load the model that it was exported from")
-        record = self._present()
-        if head is not None:
-            import_paddle()
-            from ernie_gram.eager import head_arrays
-
-            record = replace(record, head=head_arrays(head))
-        return write_model(record, Path(folder), format, accept_loss)
+        return write_model(self._present(), Path(folder), format, accept_loss)
 
     def prepare(self, *names: str) -> Forward:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""

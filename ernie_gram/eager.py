@@ -5,16 +5,14 @@ Shape letters: B sequences, L slots, N = B * L, M selected rows, H hidden, C cla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import paddle
 from paddle import nn
 
-from ernie_gram.config import require
 from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import check_numbers, check_shapes
@@ -28,7 +26,6 @@ from ernie_gram.pretraining.chunked_softmax import all_logits
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import PretrainModel
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.variables import check_array
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -131,29 +128,14 @@ def with_parameters_of(layer: ModelLayer, model: ModelRecord) -> ModelRecord:
     Raises InputError if the network has other parameters than when it was loaded, or numbers that are not finite.
     """
     check_shapes(_shapes(layer), layer.loaded, "layer")
-    with dynamic_mode():
-        present = _finite_float32({parameter.name: parameter for parameter in layer.parameters()}, "layer")
+    with dynamic_mode(), paddle.no_grad():
+        present = {each.name: np.asarray(each.astype("float32")) for each in layer.parameters()}
+    check_numbers(present, "layer")
     if all(np.array_equal(values, model.parameters[name]) for name, values in present.items()):
         return model
     # Its scores are those of the parameters that were read.
     training = model.training and replace(model.training, scores={})
     return replace(model, parameters=model.parameters | present, training=training)
-
-
-def head_arrays(head: Mapping[str, Any]) -> Arrays:
-    """Return the float32 arrays of a `state_dict()`; raises InputError if it has anything but finite numbers."""
-    require(isinstance(head, Mapping), "head", f"give its state_dict(), not {type(head).__name__}")
-    for name, values in head.items():
-        is_float = "float" in str(getattr(values, "dtype", ""))
-        require(is_float, "head", f"{name} has no floating-point numbers, which alone are kept; leave it out")
-    return _finite_float32(head, "head")
-
-
-def _finite_float32(state: Mapping[str, Any], source: str) -> Arrays:
-    with dynamic_mode(), paddle.no_grad():
-        arrays = {name: np.asarray(values.astype("float32")) for name, values in state.items()}
-    check_numbers(arrays, source)
-    return arrays
 
 
 def attention_weights(layer: ModelLayer, batch: Batch) -> np.ndarray:

@@ -17,8 +17,8 @@ from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS, PROBABILITIES
-from ernie_gram.inference.requests import Answers, read_lines, single_text
-from ernie_gram.inference.texts import DRAWS, LINES_PER_BATCH, Guess
+from ernie_gram.inference.requests import Answers, decoded, read_lines
+from ernie_gram.inference.texts import LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, above_bars, first_line, print_note
 from reader.tokenization.vocabulary import MASK
@@ -54,13 +54,6 @@ def main() -> None:
     parser.add_argument("--ngrams", action="store_true", help="rank n-grams only")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line: text and masks")
     parser.add_argument(
-        "--draws",
-        type=parse_positive,
-        default=DRAWS,
-        metavar="N",
-        help="for a model trained with a generator, the number of its samples to average over (%(default)s)",
-    )
-    parser.add_argument(
         "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of matrix products (%(default)s)"
     )
     # With parse_args, an option between MODEL and the first text would be an error.
@@ -77,14 +70,14 @@ def main() -> None:
     model.prepare(PROBABILITIES)
     answers = Answers(
         texts or read_lines([]),
-        single_text,
+        lambda line: (decoded(line),),
         lambda texts: model.texts.encode_masked(texts[0]),
-        lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
+        lambda rows: model.fill(rows, arguments.top, arguments.ngrams),
         # Samples of a generator depend on the other texts of a batch. At a terminal, each line is answered at once.
         1 if model.has_generator or (not texts and sys.stdin.isatty()) else LINES_PER_BATCH,
     )
-    for _, record, guesses in answers:
+    for _, (text,), guesses in answers:
         with above_bars(sys.stdout):
-            show(record["text"], guesses, arguments.json)
+            show(text, guesses, arguments.json)
     if answers.invalid:
         sys.exit(2)

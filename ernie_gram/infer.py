@@ -3,9 +3,8 @@
     ernie-gram infer MODEL --input texts.txt
     ernie-gram infer MODEL --output vectors.npz < texts.txt
 
-MODEL is a folder that `ernie-gram convert --to inference` wrote, or another model folder. A line may be a pair of
-texts, with a tab between. Invalid lines are named on standard error; the valid ones are answered in order, and the exit
-status is then 2.
+MODEL is a run's folder or another model folder. A line may be a pair of texts, with a tab between. Invalid lines are
+named on standard error; the valid ones are answered in order, and the exit status is then 2.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ernie_gram.config import require
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.description import PRECISIONS
-from ernie_gram.inference.requests import Answers, json_object, pair_of_texts, read_lines
+from ernie_gram.inference.requests import Answers, pair_of_texts, read_lines
 from ernie_gram.inference.texts import LINES_PER_BATCH, VECTORS
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, above_bars, first_line, print_note
@@ -37,7 +36,7 @@ BATCHES_PER_WINDOW = 16
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(description=first_line(__doc__))
-    parser.add_argument("model", type=Path, metavar="MODEL", help="exported model, or another model folder")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a run's folder, or another model folder")
     parser.add_argument(
         "--input",
         type=Path,
@@ -45,13 +44,6 @@ def parse_arguments() -> argparse.Namespace:
         default=[],
         metavar="FILE",
         help="texts, one per line (standard input); a blank line is invalid, except at the end of a file",
-    )
-    parser.add_argument(
-        "--layout",
-        choices=("lines", "json"),
-        default="lines",
-        help='json: every line is a JSON object with "text", or "text_a" and "text_b"; the answer repeats its keys '
-        "(%(default)s)",
     )
     parser.add_argument(
         "--batch_size",
@@ -82,8 +74,9 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def print_vectors(answers: Answers[Any, np.ndarray]) -> None:
-    """Print each vector in a JSON object, after the keys of its request."""
-    for _, record, vector in answers:
+    """Print each vector in a JSON object, after its texts."""
+    for _, texts, vector in answers:
+        record = dict(zip(("text",) if len(texts) == 1 else ("text_a", "text_b"), texts, strict=True))
         # The shortest decimal numbers that are these float32 numbers.
         numbers = [float(str(number)) for number in vector]
         with above_bars(sys.stdout):
@@ -115,7 +108,7 @@ def main() -> None:
     size = arguments.batch_size
     answers = Answers(
         read_lines(arguments.input),
-        json_object if arguments.layout == "json" else pair_of_texts,
+        pair_of_texts,
         lambda texts: model.encode_parts(texts, arguments.truncate),
         lambda window: [found[arguments.vector] for found in model.answers(window, [arguments.vector], size)],
         1 if size == 1 else BATCHES_PER_WINDOW * size,

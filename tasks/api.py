@@ -51,7 +51,7 @@ class FineTuned:
 
     Attributes:
         task: its task, with labels.
-        source: the folder of the checkpoint or of the exported program.
+        source: the folder of the checkpoint.
         tokenizer: that of its training.
     """
 
@@ -67,7 +67,7 @@ class FineTuned:
 
     @classmethod
     def load(cls, run: str | Path, precision: str | None = None) -> FineTuned:
-        """Read the best model of a fine-tuning, one checkpoint, or a program that `ernie-gram convert` wrote.
+        """Read the best model of a fine-tuning, or one checkpoint.
 
         Args:
             precision: of matrix products, "float32" or "bfloat16". By default it is that of the training.

@@ -17,21 +17,17 @@ from functools import partial
 from pathlib import Path
 
 from ernie_gram.config import require
-from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
-from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, text_settings
+from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
 from reader.errors import OneLineParser, first_line
 from reader.system.output_files import claimed_new_folder
-from tasks.files.own_texts import plain_values
-from tasks.kinds.sentences import SentenceKind
 from tasks.training.finetuned import (
     FILE_NAME,
-    TASK_FILE,
     TASK_SCORES,
     LoadedModel,
     as_json,
@@ -50,12 +46,9 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
 
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
-    inputs, has_pairs = finetuned.settings.input, "text_b" in plain_values(finetuned.task)
-    is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs
     options = {
         "head": finetuned.paddlenlp_head(),
-        "max_tokens": inputs.max_seq_len,
-        "long_text": inputs.long_text if is_cut else "head",
+        "max_tokens": finetuned.settings.input.max_seq_len,
         "further": {FILE_NAME: as_json(finetuned)},
     }
     return write_model(without_layer(finetuned.model), folder, paddlenlp.NAME, accept_loss, **options)
@@ -71,17 +64,11 @@ def export_task(finetuned: LoadedModel, folder: Path, world: World) -> None:
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
     model = finetuned.model
-    # A portable program computes in float32.
-    description = replace(finetuned, precision="float32") if on_cpu() else finetuned
     network = TaskNetwork.of(finetuned.kind, model.config, model.parameters)
     program = build_prediction(network, finetuned.precision, portable=True)
-    further = {FILE_NAME: as_json(description).encode()}
-    own = (described_folder(finetuned.source) or folder) / TASK_FILE
-    if own.is_file():
-        further[TASK_FILE] = own.read_bytes()
-    most = description.settings.input.max_seq_len
-    text = replace(text_settings(model), max_tokens=most, segmenter=description.segmenter)
-    export_program(folder, program, model, TASK_SCORES, {SCORES: "UW"}, text, world.place, further)
+    further = {FILE_NAME: as_json(finetuned).encode()}
+    text = finetuned.settings.input.max_seq_len, finetuned.segmenter
+    export_program(folder, program, model, TASK_SCORES, {SCORES: "UW"}, *text, world.place, further)
 
 
 def without_layer(model: ModelRecord) -> ModelRecord:
@@ -141,7 +128,7 @@ def convert(arguments: argparse.Namespace) -> None:
 
         write = partial(export_task, finetuned) if finetuned else partial(export_model, model, outputs)
         if form == ONNX:
-            export_onnx(target, lambda folder: write(folder, world))
+            export_onnx(target, lambda folder: write(folder, world), model if outputs == FILL_MASK else None)
         else:
             write(target, world)
     elif finetuned:

@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
         type=Path,
         metavar="RUN",
         help="the folder of a fine-tuning, of which `best` is used; or one of its checkpoints, for example "
-        "output/mrpc/step_100; or a program that `ernie-gram convert` wrote",
+        "output/mrpc/step_100",
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--data", type=Path, metavar="FOLDER", help=MEANING)

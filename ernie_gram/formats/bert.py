@@ -21,10 +21,8 @@ NAME = "bert"
 CONFIG = "config.json"
 # The first one that is there is read.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-LOOKS_FOR = f"{CONFIG} with model_type bert"
 # Values of model_type; old files name only the class, in `architectures`.
 MODEL_TYPES = ("bert", "ernie", "Bert")
-SEGMENTS_KEY = "use_sentence_embedding"
 
 
 def detect(folder: Path) -> bool:
@@ -36,7 +34,7 @@ def detect(folder: Path) -> bool:
 
 def read(folder: Path) -> ModelRecord:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    settings = BERT_DEFAULTS | {SEGMENTS_KEY: True} | read_json(folder / CONFIG) | {"use_relative_position": False}
+    settings = BERT_DEFAULTS | read_json(folder / CONFIG) | {"use_relative_position": False}
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
@@ -51,7 +49,7 @@ def lost(model: ModelRecord) -> list[str]:
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
-    config, has_head = model.config, has_token_head(model)
+    has_head = has_token_head(model)
     # transformers refuses a file that does not say that it holds PyTorch's layout.
     save_safetensors(folder / WEIGHTS[0], held_arrays(model, "bert", with_prefix=has_head), "pt")
     settings = {
@@ -59,12 +57,10 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
         "model_type": "bert",
         **bert_settings(model),
         "position_embedding_type": "absolute",
-        **({} if config.use_sentence_embedding else {SEGMENTS_KEY: False}),
         "pad_token_id": model.vocabulary.pad,
     }
     write_settings(folder / CONFIG, settings)
-    rules = {"strip_accents": None, "tokenize_chinese_chars": True}
-    write_tokenizer(model.vocabulary, folder, "BertTokenizer", config.max_position_embeddings, **rules)
+    write_tokenizer(model.vocabulary, folder, "BertTokenizer", model.config.max_position_embeddings)
 
 
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, lost, write)
+FORMAT = Format(NAME, f"{CONFIG} with model_type bert", detect, read, lost, write)

@@ -15,13 +15,12 @@ import numpy as np
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.names import (
-    MAPPING,
+    PREFIXES,
     RELATIVE,
     SEGMENTS,
     TOKEN_HEAD,
     Column,
     foreign_prefix,
-    from_ours,
     is_transposed,
     names,
     oriented,
@@ -41,17 +40,14 @@ from ernie_gram.formats.parameters import (
 )
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary
-from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import InputError, counted, quoted
+from reader.errors import InputError, quoted
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
 # Tables that a file may hold although the model does not read them -> the setting that says whether it does.
 OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
-# The one of these tables that the format's own software always reads. A model that does not use it has zeros there;
-# other values come from training in that software.
-ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
 # The beginning of the names of the output layers of fine-tuned tasks.
 TASK_PREFIX = "cls_"
 # The sections of pre-training settings that say how the heads predict. The others are about training.
@@ -96,29 +92,28 @@ def encoder_parameters(model: ModelRecord) -> Arrays:
 def held_arrays(model: ModelRecord, column: Column, with_prefix: bool = False) -> Arrays:
     """Return what a format of other software holds of the parameters, under its names.
 
-    That is the encoder, the pooler and some heads. The tables that the software always reads and that the model does
-    not have are zeros. The head over tokens has a bias for every row of the token embedding; that of rows beyond the
+    That is the encoder, the pooler and some heads. Segments, which other software always reads, are zeros for a model
+    without them. The head over tokens has a bias for every row of the token embedding; that of rows beyond the
     vocabulary is NEVER.
 
     Args:
-        with_prefix: as for `from_ours`.
+        with_prefix: whether the encoder's names have the prefix, as in models with a head.
     """
-    return from_ours(_held(model, column), column, model.config.num_hidden_layers, with_prefix)
+    theirs, prefix = names(column, model.config.num_hidden_layers), PREFIXES[column][0] if with_prefix else ""
+    return {
+        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: oriented(values, name, column)
+        for name, values in _held(model, column).items()
+    }
 
 
 def _held(model: ModelRecord, column: Column) -> Arrays:
     config = model.config
     arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
-    if ALWAYS_READ[column] == RELATIVE:
-        arrays[RELATIVE] = np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)
     arrays |= encoder_parameters(model)
     if has_token_head(model):
         arrays |= {name: model.parameters[name] for name in TOKEN_HEAD}
         bias, rows = arrays[HEAD_BIAS], len(arrays["word_embedding"])
         arrays[HEAD_BIAS] = np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])
-    elif column == "static" and config.out_emb_size:
-        # Upstream's heads for reading comprehension and tagging read the transform.
-        arrays |= {name: model.parameters[name] for name in HEAD_TRANSFORM if name in model.parameters}
     known = names(column, config.num_hidden_layers)
     return {name: values for name, values in arrays.items() if name in known}
 
@@ -128,14 +123,12 @@ def needs_relative_position(model: ModelRecord) -> bool:
     return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
-def losses(
-    model: ModelRecord, column: Column, software: str, relative: str = "", epsilon: float | None = None
-) -> list[str]:
+def losses(model: ModelRecord, column: Column, software: str, relative: str, epsilon: float | None = None) -> list[str]:
     """Return what a format of other software cannot hold of a model, one line each.
 
     Args:
         software: its name, for the reasons.
-        relative: what it does in place of a bias by relative position; "" if it has one.
+        relative: what it does in place of a bias by relative position.
         epsilon: the only layer_norm_eps that it has; None if it is a setting there.
 
     Raises InputError for a vocabulary or embeddings that it cannot have.
@@ -144,24 +137,16 @@ def losses(
     if not isinstance(vocabulary, WordPieceVocabulary):
         only = f"only WordPiece ({WordPieceVocabulary.file_name})"
         raise InputError(f"{model.source}: {cannot} a vocabulary of {vocabulary.kind}: {only}")
-    if MAPPING not in known and config.embedding_size != config.hidden_size:
+    if config.embedding_size != config.hidden_size:
         reason = f"emb_size {config.embedding_size}: its embeddings are of hidden_size"
         raise InputError(f"{model.source}: {cannot} {reason}")
     kept, lost = encoder_parameters(model) | _held(model, column), list[str]()
-    left_out = [name for name in model.parameters if name not in kept]
-    task_head = [name for name in left_out if name.startswith(TASK_PREFIX)]
-    if heads := [name for name in left_out if name not in task_head]:
-        has_head = HEAD_BIAS in known
-        held = "only a whole head over tokens can be held" if has_head else "prediction heads cannot be held"
-        lost.append(f"{some_of(heads)}: {held}")
-    if task_head:
-        kept_by = "paddlenlp and programs keep it, with --outputs task_scores"
-        lost.append(f"{', '.join(task_head)}: the output layer of a task; {kept_by}")
+    if left_out := [name for name in model.parameters if name not in kept]:
+        held = "a whole one over tokens" if HEAD_BIAS in known else "that of a task, with --outputs task_scores"
+        lost.append(f"{some_of(left_out)}: the only head that it can hold is {held}")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
-    if model.head:
-        lost.append(f"a head of your own, {counted(len(model.head), 'array')}: only our own folders hold one")
-    if relative and needs_relative_position(model):
+    if needs_relative_position(model):
         lost.append(f"relative position: {relative}")
     if epsilon not in (None, config.layer_norm_eps):
         changed = f"{software} has {epsilon:g}, so the outputs change slightly"
@@ -195,14 +180,10 @@ def read_foreign(
     arrays = {ours: oriented(stored[theirs], ours, column) for ours, theirs in spelled.items()}
     if left_out:
         said.append(f"left out {some_of(left_out)}: no part of an encoder or of a head over tokens")
+    if column != "static":  # other software always reads segments: we have written zeros for a model without them
+        config = replace(config, use_sentence_embedding=bool(np.any(arrays.get(SEGMENTS, 1))))
     for table, key in OPTIONAL_TABLES.items():
-        if table not in arrays or getattr(config, key):
-            continue
-        if table == ALWAYS_READ[column] and arrays[table].any():
-            on: dict[str, Any] = {key: True}
-            config = replace(config, **on)
-            said.append(f"{table} is not zero, so the model reads it, although {key} is false in its settings")
-        elif arrays.pop(table).any():
+        if table in arrays and not getattr(config, key) and arrays.pop(table).any():
             said.append(f"left out {table}: the model does not read it ({key} is false)")
     config = _completed(config, arrays, spelled, column, path)
     check_numbers({spelled[name]: values for name, values in arrays.items()}, path)

@@ -52,7 +52,6 @@ class ModelRecord:
             there are no prediction heads.
         notes: what was changed or dropped while reading, one line each, for the console.
         training: what is known of its training; None if nothing is.
-        head: the arrays of a head of the user's own above the encoder, by name; None without one.
     """
 
     source: Path
@@ -64,7 +63,6 @@ class ModelRecord:
     pretraining: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     training: TrainingRecord | None = None
-    head: Arrays | None = None
 
     @property
     def summary(self) -> str:

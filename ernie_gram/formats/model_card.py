@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -16,11 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ernie_gram.formats.model import ModelRecord, TrainingRecord
 from ernie_gram.run.checkpoint import Arrays
-from reader.errors import InputError
-from reader.system.untrusted_text import limited_text, yaml_value
 
 FILE_NAME = "README.md"
-FRONT_MATTER = "---"
 
 
 def model_card(
@@ -36,12 +32,11 @@ def model_card(
         loading: Markdown: how to load it; "" for a folder of our own.
         lost: what the folder does not hold or the library computes differently, one sentence each.
     """
-    licence, training = licence_of(model.source), model.training or TrainingRecord()
-    front = {"library_name": library, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}
+    training = model.training or TrainingRecord()
     scores = dict(training.scores)
     return rendered(
         "model_card.md",
-        front=_yaml(front),
+        front=_yaml({"library_name": library, "tags": ["ernie-gram"]}),
         name=name,
         model=model,
         config=model.config,
@@ -53,7 +48,6 @@ def model_card(
         settings=_yaml({"model": asdict(model.config), **(model.pretraining or {}), **training.settings}),
         step=scores.pop("step", None),
         scores={key: f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" for key, value in scores.items()},
-        licence=licence,
     )
 
 
@@ -69,19 +63,6 @@ def rendered(template: str, **values: Any) -> str:
     )
     environment.filters["counted"] = "{:,}".format
     return environment.get_template(template).render(values)
-
-
-def licence_of(source: Path) -> str | None:
-    """Return the licence in the front matter of the card in a model folder, or None."""
-    try:
-        lines = limited_text(source / FILE_NAME).splitlines()
-        if not lines or lines[0] != FRONT_MATTER:
-            return None
-        front = yaml_value("\n".join(lines[1 : lines.index(FRONT_MATTER, 1)]))
-    except (OSError, ValueError, InputError):
-        return None
-    found = front.get("license") if isinstance(front, dict) else None
-    return found if isinstance(found, str) else None
 
 
 def _yaml(content: dict[str, Any]) -> str:

@@ -81,20 +81,15 @@ PREFIXES: Mapping[Column, tuple[str, ...]] = {
 }
 # Endings in old files of BERT -> those in the rows.
 OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# What upstream's training saves beside the parameters: Adam's moments and powers, and the state of the schedule.
-OPTIMIZER = (
-    r"@LR_DECAY_COUNTER@|learning_rate|scheduled_learning_rate|loss_scaling|num_good_steps"
+# The beginnings of names (without prefix) that a model of ours does not hold: heads of tasks and of pairs of sentences,
+# constants, the embeddings of tasks, which are refused if the settings ask for them, and what upstream's training saves
+# beside the parameters: Adam's moments and powers, and the state of the schedule.
+LEFT_OUT = (
+    r"cls[_.]|classifier\.|qa_outputs\.|pooler_heads\.|next_sent_fc\."
+    r"|embeddings\.(\w+_ids$|task_type_embeddings\.weight$)"
+    r"|@LR_DECAY_COUNTER@|learning_rate|scheduled_learning_rate|loss_scaling|num_good_steps"
     r"|.*(_moment[12]_0|_beta[12]_pow_acc_0|\.master)$"
 )
-# Heads of tasks, constants, and the embeddings of tasks, which are refused if the settings ask for them.
-HEADS, UNREAD = r"classifier\.|qa_outputs\.", r"embeddings\.(\w+_ids$|task_type_embeddings\.weight$)"
-# The beginnings of names (without prefix) that a model of ours does not hold.
-LEFT_OUT: Mapping[Column, str] = {
-    "static": rf"next_sent_fc\.|cls_|{OPTIMIZER}",
-    "dygraph": rf"pooler_heads\.|{HEADS}",
-    "paddlenlp": rf"cls\.|{HEADS}|{UNREAD}",
-    "bert": rf"cls\.seq_relationship\.|{HEADS}|{UNREAD}",
-}
 # Parameters of BERT that must equal another one -> our name of that one.
 COPIES = {"cls.predictions.decoder.weight": "word_embedding", "cls.predictions.decoder.bias": "mask_lm_out_fc.b_0"}
 
@@ -138,10 +133,10 @@ def to_ours(stored: Arrays, column: Column, num_layers: int, source: str) -> tup
             raise InputError(f"{source}: {spelled[ours]} and {name} are the same parameter; remove one of them")
         if ours is not None:
             spelled[ours] = name
-        elif re.match(LEFT_OUT[column], bare):
-            left_out.append(name)
         elif bare in COPIES:
             copies[name] = COPIES[bare]
+        elif re.match(LEFT_OUT, bare):
+            left_out.append(name)
         else:
             spelled[f"unknown {name}"] = name
     for name, ours in copies.items():
@@ -158,21 +153,6 @@ def _bare(name: str, column: Column) -> str:
     name = name.removeprefix(next((prefix for prefix in PREFIXES[column] if name.startswith(prefix)), ""))
     old = next((old for old in OLD_ENDINGS if name.endswith(old)), "")
     return name.removesuffix(old) + OLD_ENDINGS.get(old, "")
-
-
-def from_ours(arrays: Arrays, column: Column, num_layers: int, with_prefix: bool) -> Arrays:
-    """Return arrays under the names of a column, BERT's matrices as [out, in].
-
-    Args:
-        with_prefix: whether the encoder's names have the prefix, as in models with a head.
-    Raises KeyError for a parameter that the column does not have.
-    """
-    theirs = names(column, num_layers)
-    prefix = PREFIXES[column][0] if with_prefix and PREFIXES[column] else ""
-    return {
-        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: oriented(values, name, column)
-        for name, values in arrays.items()
-    }
 
 
 def oriented(values: np.ndarray, ours: str, column: Column) -> np.ndarray:

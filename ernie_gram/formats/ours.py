@@ -1,11 +1,10 @@
 """Our own model folder, and checkpoints of our training. The folder holds all, prediction heads and lexicon included:
 
 ernie_config.json   the settings: upstream's keys, and ours where upstream has none; in `pretraining`, those of the
-                    prediction heads; in `training`, what its card says about its training
+                    prediction heads
 model.safetensors   the parameters, float32, under the names of upstream's static model
 vocab.txt           the vocabulary (or spm.model), with vocab.txt.json
 lexicon.tsv         the n-grams, where there are any, with lexicon.tsv.json
-head.safetensors    a head of the user's own, if `Model.save` was given one: float32 arrays that only the user reads
 README.md           the model card
 
 In the folder of a pre-training run, the newest valid `step_N` is read; in that of a fine-tuning, the best model.
@@ -13,7 +12,6 @@ In the folder of a pre-training run, the newest valid `step_N` is read; in that 
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,33 +27,29 @@ from ernie_gram.formats.parameters import (
     encoder_shapes,
     head_shapes,
     model_config,
-    settings_of,
     write_settings,
 )
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.vocabularies import check_vocabulary, read_vocabulary
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
-from reader.errors import InputError, quoted
+from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
-from reader.system.untrusted_text import read_json, record_of
+from reader.system.untrusted_text import read_json
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary, save_vocabulary
 
 NAME = "ernie_gram"
-CONFIG, WEIGHTS, HEAD = "ernie_config.json", "model.safetensors", "head.safetensors"
-LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
-PRETRAINING, TRAINING = "pretraining", "training"
+CONFIG, WEIGHTS = "ernie_config.json", "model.safetensors"
+PRETRAINING = "pretraining"
 RUN_NAME = "run"
 NO_VALID = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
 # The tables of n-grams and of query rows, and the beginning of the names of the head of query rows.
 PRETRAINING_ONLY = ("ngram_embedding", "query_embedding", "fine_lm_")
 # Sections of the settings of a run: beside those of prediction heads, and of them what the card of a model shows.
-RUN_SECTIONS = ("model", "paths", "trainer")
-TRAINING_SECTIONS = ("seed", "optimizer")
-RUN_LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
+RUN_SECTIONS = ("model", "paths")
+TRAINING_SECTIONS = ("seed", "optimizer", "trainer")
 
 
 def detect(folder: Path) -> bool:
@@ -70,30 +64,25 @@ def read(folder: Path) -> ModelRecord:
     config = model_config(settings, source)
     if config.vocab_size is None:
         raise InputError(f"{source}: vocab_size: missing, the number of rows of the token embedding")
-    pretraining = checked_heads(settings.get(PRETRAINING), f"{source}: {PRETRAINING}")
-    training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
+    pretraining = settings.get(PRETRAINING)
+    if pretraining is not None:  # the values of its sections are checked where they are used
+        pretraining = _sections(pretraining, PREDICTION_SECTIONS, f"{source}: {PRETRAINING}")
     vocabulary = read_vocabulary(folder, settings, source)
     check_vocabulary(vocabulary, config.vocab_size, folder)
     path = folder / LEXICON
     lexicon = Lexicon.load(path, vocabulary) if path.is_file() or info_path(path).is_file() else None
-    head = read_arrays(folder / HEAD) if (folder / HEAD).exists() else None
-    check_numbers(head or {}, str(folder / HEAD))
     arrays = read_arrays(folder / WEIGHTS)
-    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining, (), training, head)
-    return checked_record(record, str(folder / WEIGHTS))
+    record = ModelRecord(folder, NAME, config, arrays, vocabulary, lexicon, pretraining)
+    return _checked(record, str(folder / WEIGHTS))
 
 
 def write(model: ModelRecord, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
-    settings = settings_of(model.config) | {LOWERCASE: model.vocabulary.lowercase}
+    settings = asdict(model.config) | {LOWERCASE: model.vocabulary.lowercase}
     if model.pretraining is not None:
         settings[PRETRAINING] = model.pretraining
-    if model.training is not None:
-        settings[TRAINING] = asdict(model.training)
     write_settings(folder / CONFIG, settings)
     checkpoint.save_safetensors(folder / WEIGHTS, model.parameters)
-    if model.head:
-        checkpoint.save_safetensors(folder / HEAD, model.head)
     save_vocabulary(model.vocabulary, folder / model.vocabulary.file_name)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
@@ -101,7 +90,7 @@ def write(model: ModelRecord, folder: Path, name: str) -> None:
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
-def checked_record(model: ModelRecord, source: str) -> ModelRecord:
+def _checked(model: ModelRecord, source: str) -> ModelRecord:
     """Return a model; raises InputError, which names `source`, unless its parameters fit its settings and are finite.
 
     Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
@@ -124,31 +113,12 @@ def checked_record(model: ModelRecord, source: str) -> ModelRecord:
     return model
 
 
-def checked_heads(found: Any, source: str) -> dict[str, Any] | None:
-    """Return the settings of the prediction heads, or None; their values are checked where they are used.
-
-    Raises InputError, which names `source`, for anything but sections of settings.
-    """
-    return None if found is None else _sections(found, PREDICTION_SECTIONS, source)
-
-
 def _sections(found: Any, names: tuple[str, ...], source: str) -> dict[str, dict[str, Any]]:
     """Return sections of settings, empty where they are missing."""
     sections = {name: found.get(name, {}) for name in names} if isinstance(found, dict) else {"": found}
     if wrong := [name for name, section in sections.items() if not isinstance(section, dict)]:
         raise InputError(f"{source}: {wrong[0] or 'it'} is no section of settings")
     return sections
-
-
-def _training(value: object, source: str) -> TrainingRecord | None:
-    """Return the record that `dataclasses.asdict` made, None for null; raises InputError, which names `source`."""
-    if value is None:
-        return None
-    record = record_of(TrainingRecord, value, source)
-    for name, score in record.scores.items():
-        if type(score) not in (int, float):
-            raise InputError(f"{source}: scores: {quoted(name)} is {quoted(score)}, not a number")
-    return record
 
 
 def detect_run(folder: Path) -> bool:
@@ -172,9 +142,9 @@ def read_run(folder: Path) -> ModelRecord:
     pretraining = {key: sections[key] for key in PREDICTION_SECTIONS} if "objective" in state.config else None
     arrays = read_arrays(path / checkpoint.MODEL)
     # Later evaluations are of other parameters.
-    training = _training_of(run, state.config, sections, last_evaluation(run, state.step))
+    training = _training_of(state.config, sections, last_evaluation(run, state.step))
     record = ModelRecord(path, RUN_NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
-    return checked_record(record, str(path / checkpoint.MODEL))
+    return _checked(record, str(path / checkpoint.MODEL))
 
 
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
@@ -200,10 +170,8 @@ def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def _is_checkpoint(folder: Path) -> bool:
-    """Return whether a folder has the state of a checkpoint, or checksums that list it."""
-    sums = folder / checkpoint.CHECKSUMS
-    is_listed = sums.is_file() and checkpoint.STATE in sums.read_text(encoding="utf-8", errors="replace")
-    return is_listed or (folder / checkpoint.STATE).is_file()
+    """Return whether a folder has the state of a checkpoint."""
+    return (folder / checkpoint.STATE).is_file()
 
 
 def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lexicon | None]:
@@ -216,30 +184,18 @@ def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lex
 
 
 def _training_of(
-    run: Path, config: dict[str, Any], sections: dict[str, dict[str, Any]], evaluation: Record | None
+    config: dict[str, Any], sections: dict[str, dict[str, Any]], evaluation: Record | None
 ) -> TrainingRecord:
     """Return what the card says about the run of a checkpoint with these settings."""
     settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
-    if "max_steps" in sections["trainer"]:
-        settings["trainer"] = {"max_steps": sections["trainer"]["max_steps"]}
-    # JSON has no infinite numbers, which a diverged run has logged.
-    numbers = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
-    scores = {key: value for key, value in numbers.items() if math.isfinite(value)}
+    scores = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
     task = Path(str(config.get("task") or "")).stem
-    if task and "score" in scores:
-        scores = {_name_of_score(run): scores.pop("score"), **scores}
     paths = [sections["paths"].get(key) for key in ("corpus", "model" if task else "start")]
     corpus, start = (Path(str(path or "")).name for path in paths)
     return TrainingRecord(corpus, start, settings, scores, task)
 
 
-def _name_of_score(run: Path) -> str:
-    """Return the split and the metric of a fine-tuning's score, such as "dev_accuracy"; "score" until it has ended."""
-    result = read_json(run / RESULT) if (run / RESULT).is_file() else {}
-    splits, metric = result.get("scores"), result.get("metric")
-    chooses = metric.get("chooses") if isinstance(metric, dict) else None
-    return f"{next(iter(splits))}_{chooses}" if isinstance(splits, dict) and splits and chooses else "score"
-
-
-RUN = Format(RUN_NAME, RUN_LOOKS_FOR, detect_run, read_run)
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, lambda model: [], write)
+RUN = Format(
+    RUN_NAME, f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}", detect_run, read_run
+)
+FORMAT = Format(NAME, f"{CONFIG} and {WEIGHTS}", detect, read, write=write)

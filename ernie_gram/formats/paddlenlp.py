@@ -1,11 +1,10 @@
 """Model folders of PaddleNLP's ErnieGram classes, read and written without PaddleNLP.
 
-    config.json                                     ErnieGramConfig, with the class of the model in `architectures`
-    model.safetensors, model_state.pdparams         the same parameters in both files; PaddleNLP prefers the first
+    config.json                  ErnieGramConfig, with the class of the model in `architectures`
+    model.safetensors            the parameters; model_state.pdparams is read too
     vocab.txt, tokenizer_config.json, special_tokens_map.json
-    README.md                                       model card
-    community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
-    exact_relative_position.py                      only for a model with relative position, see `lost`
+    README.md                    model card
+    exact_relative_position.py   only for a model with relative position, see `lost`
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
 creates the table of relative position, but never applies it; it always adds segment embeddings; its LayerNorm has 1e-5.
@@ -24,7 +23,6 @@ from ernie_gram.formats.heads import held_arrays, losses, needs_relative_positio
 from ernie_gram.formats.model import Format, ModelRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card, rendered
 from ernie_gram.formats.parameters import BERT_DEFAULTS, Settings, bert_settings, write_settings
-from ernie_gram.formats.untrusted.paddle_files import write_pdparams
 from ernie_gram.formats.vocabularies import TOKENIZER_SETTINGS, read_vocabulary, write_tokenizer
 from ernie_gram.model import exact_relative_position
 from ernie_gram.model.config import NUM_BUCKETS
@@ -45,17 +43,6 @@ SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
 CONFIG = "config.json"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 EXAMPLE = "exact_relative_position.py"
-ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see templates/publishing.md
-# The address from which PaddleNLP 3 downloads "ORGANISATION/NAME", and the keys of the listing.
-ADDRESS = f"https://bj.bcebos.com/paddlenlp/models/community/{ORGANISATION}"
-LISTED = {
-    "model_config_file": CONFIG,
-    "model_state": PDPARAMS,
-    "tokenizer_config_file": TOKENIZER_SETTINGS,
-    "vocab_file": "vocab.txt",
-}
-# Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
-OURS = {"use_sentence_embedding": True, "use_relative_position": False}
 
 ERNIE_GRAM, BERT = "ErnieGram", "Bert"
 # The families of classes whose encoder is ours, by the beginning of their names, such as BertForMaskedLM
@@ -101,9 +88,9 @@ def detect(folder: Path) -> bool:
 def read(folder: Path) -> ModelRecord:
     """Return the model in a folder that `detect` recognises: the encoder as PaddleNLP computes it.
 
-    PaddleNLP's embeddings always add segments, which are kept unless they are zero in a model of ours. No version of it
-    applies relative position: the table is left out, with a note. Users may add the keys of OURS to the config.json of
-    a checkpoint that was trained otherwise, such as upstream's English models. Heads of tasks are left out.
+    PaddleNLP's embeddings always add segments, which are kept unless they are zero. No version of it applies relative
+    position: the table is left out, with a note. Users may add "use_relative_position": true to the config.json of a
+    checkpoint that was trained otherwise, such as upstream's English models. Heads of tasks are left out.
 
     Raises InputError if a file is damaged or missing, if the files do not fit together, and for settings with which an
     encoder of ours would compute something else.
@@ -113,8 +100,8 @@ def read(folder: Path) -> ModelRecord:
     family = family_of(stored)
     assert family is not None
     # Without vocab_size, it is the number of rows of the token embedding.
-    defaults = BERT_DEFAULTS | OURS | {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2}
-    settings = defaults | stored | FIXED[family]
+    defaults = {"vocab_size": None, "type_vocab_size": 16 if family == BERT else 2, "use_relative_position": False}
+    settings = BERT_DEFAULTS | defaults | stored | FIXED[family]
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
     rules = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
     vocabulary = read_vocabulary(folder, rules, str(folder / TOKENIZER_SETTINGS))
@@ -140,17 +127,15 @@ def write(
     name: str,
     head: TaskHead | None = None,
     max_tokens: int | None = None,
-    long_text: str = "head",
     further: Mapping[str, str] | None = None,
 ) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
     Args:
         model: one that PaddleNLP's classes can hold, see `lost`.
-        name: the name under which the folder is published, for the card and the listing.
+        name: the name under which the folder is published, for the card.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
-        long_text: what a task reads of a text that is too long, for the card; PaddleNLP reads the "head".
         further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
@@ -158,7 +143,6 @@ def write(
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     save_safetensors(folder / SAFETENSORS, arrays)
-    write_pdparams(folder / PDPARAMS, arrays)
     write_settings(folder / CONFIG, _config_json(model, head))
     write_tokenizer(vocabulary, folder, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     for file, content in (further or {}).items():
@@ -174,14 +158,9 @@ def write(
         task=model.training.task if model.training else "",
         class_name=head.architecture if head else "AutoModel",
         needs_mask=needs_relative_position(model),
-        long_text=long_text,
     )
     card = model_card(model, name, NAME, arrays, how, lost(model))
-    (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")
-    community = folder / "community" / ORGANISATION / name
-    community.mkdir(parents=True)
-    (community / FILE_NAME).write_text(card, encoding="utf-8")
-    write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
+    (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
 def _config_json(model: ModelRecord, head: TaskHead | None) -> Settings:
@@ -197,7 +176,6 @@ def _config_json(model: ModelRecord, head: TaskHead | None) -> Settings:
         "embedding_size": config.embedding_size,
         **settings,
         "pad_token_id": model.vocabulary.pad,
-        "use_sentence_embedding": config.use_sentence_embedding,
     }
     if config.use_relative_position:
         content["rel_pos_size"] = NUM_BUCKETS

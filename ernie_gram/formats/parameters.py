@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +138,6 @@ def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:
         return config_from_tree(ModelConfig, _without_redundant(tree), source)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(source) else f"{source}: {error}") from error
-
-
-def settings_of(config: ModelConfig) -> Settings:
-    """Return a ModelConfig as settings for a file, with numbers for sizes whose default, null, depends on another."""
-    sizes = {"emb_size": config.embedding_size, "intermediate_size": config.feed_forward_size}
-    return asdict(config) | sizes
 
 
 def bert_settings(model: ModelRecord) -> Settings:

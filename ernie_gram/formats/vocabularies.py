@@ -31,13 +31,6 @@ UNWRITABLE = re.compile(r"[\t\n\r\ud800-\udfff]")
 GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 # Types in tokenizer.json whose rules are ours; old files do not name them.
 OWN_TYPES = (None, "BertNormalizer", "BertPreTokenizer")
-# Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
-_NORMALIZER_KEYS = {
-    "lowercase": LOWERCASE,
-    "strip_accents": "strip_accents",
-    "handle_chinese_chars": "tokenize_chinese_chars",
-    "clean_text": "clean_text",
-}
 
 
 def read_vocabulary(folder: Path, settings: Settings, source: str) -> Vocabulary:
@@ -48,11 +41,11 @@ def read_vocabulary(folder: Path, settings: Settings, source: str) -> Vocabulary
     return load_vocabulary(path, flag(settings, LOWERCASE, True, source))
 
 
-def write_tokenizer(vocabulary: Vocabulary, folder: Path, class_name: str, max_tokens: int, **rules: Any) -> None:
+def write_tokenizer(vocabulary: Vocabulary, folder: Path, class_name: str, max_tokens: int) -> None:
     """Write a vocabulary and the settings of its tokenizer, which cuts texts at `max_tokens` tokens if asked to."""
     special = {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
     settings = {"tokenizer_class": class_name, LOWERCASE: vocabulary.lowercase, "model_max_length": max_tokens}
-    write_settings(folder / TOKENIZER_SETTINGS, settings | rules | special)
+    write_settings(folder / TOKENIZER_SETTINGS, settings | special)
     write_settings(folder / SPECIAL_TOKENS_MAP, special)
     (folder / vocabulary.file_name).write_bytes(vocabulary.content)
 
@@ -77,16 +70,20 @@ def read_tokenizer(folder: Path) -> tuple[Vocabulary, list[str]]:
     if kind != "basic":
         raise InputError(f"{source}: word_tokenizer_type is {kind!r}; only BERT's own can be read")
     normalizers = [*_steps(tokenizer.get("normalizer", {}), "normalizers")]
-    is_general = bool(tokenizer) and settings.get("tokenizer_class") in GENERAL_CLASSES
-    rules = _rules(normalizers) if is_general else settings
-    lowercase = flag(rules, LOWERCASE, not is_general, source)
+    if tokenizer and settings.get("tokenizer_class") in GENERAL_CLASSES:
+        known = [each for each in normalizers if each.get("type") in (*OWN_TYPES, "Lowercase")]
+        rules = {key: value for each in known for key, value in each.items()}
+        lowercase = flag(rules, "lowercase", bool(known), source)
+    else:
+        rules, lowercase = settings, flag(settings, LOWERCASE, True, source)
     if (folder / VOCABULARY).is_file():
         vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
     elif tokenizer:
         vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
     else:
         raise InputError(f"{folder}: has no vocabulary; put the model's {VOCABULARY} or {TOKENIZER} there")
-    usual = {"strip_accents": lowercase, "tokenize_chinese_chars": True, "clean_text": True, "do_basic_tokenize": True}
+    always = ("tokenize_chinese_chars", "handle_chinese_chars", "clean_text", "do_basic_tokenize")
+    usual = {"strip_accents": lowercase, **dict.fromkeys(always, True)}
     other = [f"{key} {rules[key]}" for key, ours in usual.items() if rules.get(key) not in (None, ours)]
     steps = [*normalizers, *_steps(tokenizer.get("pre_tokenizer", {}), "pretokenizers")]
     other += [str(step["type"]) for step in steps if step.get("type") not in OWN_TYPES]
@@ -108,16 +105,6 @@ def _steps(part: Any, key: str) -> Iterator[dict[str, Any]]:
             yield from _steps(each, key)
     else:
         yield part if isinstance(part, dict) else {"type": "null"}
-
-
-def _rules(normalizers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the normalizers in tokenizer.json do, under the keys of tokenizer_config.json."""
-    rules: dict[str, Any] = {}
-    for each in normalizers:
-        if each.get("type") in (*OWN_TYPES, "Lowercase"):
-            rules[LOWERCASE] = True
-            rules |= {new: each[old] for old, new in _NORMALIZER_KEYS.items() if each.get(old) is not None}
-    return rules
 
 
 def _contents(tokens: Any) -> Iterator[str]:

@@ -1,5 +1,4 @@
-"""Exported models: a program with its parameters and its tokenizer settings, written once and run without a checkpoint.
+"""Answers of models: their texts as batches, the program that computes them, and exports of it for other software.
 
-`ernie-gram convert --to inference` writes such a folder; `ernie-gram infer` and `ernie-gram fill-mask` answer lines
-with it.
+`ernie-gram infer` and `ernie-gram fill-mask` answer lines; `ernie-gram convert --to inference` and `--to onnx` export.
 """

@@ -1,13 +1,11 @@
 """Write a program, its parameters and its tokenizer settings as an exported model, whose files description.py lists.
 
-The commands of this project build the network again, with the kernels for their device, over the parameters of the
-export: `paddle.inference` ends a process in which a program has compiled operations (Paddle 3.3.1).
+It has no compiled operations: `paddle.inference` ends a process in which a program has some (Paddle 3.3.1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import paddle
@@ -18,20 +16,19 @@ from ernie_gram.formats.parameters import write_settings
 from ernie_gram.inference.description import (
     DESCRIPTION,
     FILL_MASK,
-    FORMAT_VERSION,
     PARAMETERS,
     PROBABILITIES,
     PROGRAM,
-    TextSettings,
-    text_settings,
 )
 from ernie_gram.inference.forward import ENCODER_SHAPES, build_outputs
 from ernie_gram.paddle_private import Place
+from ernie_gram.pretraining.config import max_tokens
 from ernie_gram.run.checkpoint import write_checksums
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches.fields import FIELDS
 from reader.corpus.memmap import LEXICON
+from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.tokenization.vocabulary_file import save_vocabulary
@@ -43,14 +40,15 @@ def export_model(model: ModelRecord, outputs: str, folder: Path, world: World) -
     Args:
         outputs: "encoder", for the vectors of `build_encoder`; or "fill_mask", for the probabilities of
             all units in the masked slots, as `fill_mask` computes them. With a generator, the program draws its samples
-            itself, the same ones as `fill_mask`.
+            itself.
 
     Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
     shapes = {PROBABILITIES: "MC"} if outputs == FILL_MASK else ENCODER_SHAPES
     program = build_outputs(model, tuple(shapes), portable=True)
     fetches = {name: shapes[name] for name in program.fetches}
-    export_program(folder, program, model, outputs, fetches, text_settings(model), world.place)
+    text = max_tokens(model), segmenter_of(model.lexicon)
+    export_program(folder, program, model, outputs, fetches, *text, world.place)
 
 
 def export_program(
@@ -59,7 +57,8 @@ def export_program(
     model: ModelRecord,
     outputs: str,
     fetches: Mapping[str, str],
-    text: TextSettings,
+    max_tokens: int,
+    segmenter: str,
     place: Place,
     further: Mapping[str, bytes] | None = None,
 ) -> None:
@@ -72,6 +71,8 @@ def export_program(
         model: has all parameters of the program.
         outputs: the kind of what the program computes, for example "encoder".
         fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
+        max_tokens: maximum number of tokens of a sequence, [CLS] and [SEP] included.
+        segmenter: how Han characters are split into words (see basic_tokenizer.py).
         further: content of other files of the folder, by name.
 
     Raises InputError if the folder exists or cannot be written, or if a parameter is missing or has another shape.
@@ -79,15 +80,18 @@ def export_program(
     check_new_folder(folder)
     assert list(fetches) == list(program.fetches)
     feeds = _placeholders(program)
-    config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
+    vocabulary = model.vocabulary
     description = {
-        "format_version": FORMAT_VERSION,
         "outputs": outputs,
         # One letter per dimension; the sizes B (sequences) and L (slots) may differ between calls.
         "feeds": [{"name": each, "shape": FIELDS[each].shape, "dtype": FIELDS[each].dtype} for each in feeds],
         "fetches": [{"name": name, "shape": shape, "dtype": "float32"} for name, shape in fetches.items()],
-        "text": asdict(text),
-        "network": {"model": asdict(config), "pretraining": model.pretraining},
+        "text": {
+            "max_tokens": max_tokens,
+            "vocabulary": vocabulary.file_name,
+            "lowercase": vocabulary.lowercase,
+            "segmenter": segmenter,
+        },
         "paddle": paddle.__version__,
     }
     # A scope of its own: the parameters of another model in this process keep their values.
@@ -102,7 +106,7 @@ def export_program(
                 program=program.main,
             )
             assert {path.name for path in partial.iterdir()} == {PROGRAM, PARAMETERS}
-            save_vocabulary(model.vocabulary, partial / text.vocabulary)
+            save_vocabulary(vocabulary, partial / vocabulary.file_name)
             if outputs == FILL_MASK and model.lexicon is not None:
                 model.lexicon.save(partial / LEXICON)
             for name, content in (further or {}).items():

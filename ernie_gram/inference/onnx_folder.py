@@ -31,15 +31,10 @@ from typing import Any
 
 from ernie_gram.config import require
 from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.model_card import FILE_NAME, rendered
 from ernie_gram.formats.parameters import write_settings
-from ernie_gram.inference.description import (
-    DESCRIPTION,
-    ONNX_DESCRIPTION,
-    PARAMETERS,
-    PROGRAM,
-    read_exported,
-)
+from ernie_gram.inference.description import DESCRIPTION, ONNX_DESCRIPTION, PARAMETERS, PROGRAM
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.run.checkpoint import CHECKSUMS, write_checksums
 from reader.errors import InputError
@@ -56,27 +51,28 @@ MAX_BYTES = 2**31
 OPSET = 17
 
 
-def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
+def export_onnx(folder: Path, write: Callable[[Path], None], predicting: ModelRecord | None = None) -> None:
     """Write a model in ONNX atomically, or nothing.
 
     Args:
         write: writes the model as an exported program (see description.py) into a new folder.
+        predicting: the model, if its prediction heads are written.
 
     Raises InputError as `write` does, if what converts is not installed, if the folder exists, and if ONNX cannot hold
     the model.
     """
     missing = [name for name in ("paddle2onnx", "onnx") if find_spec(name) is None]
     require(not missing, TO, f"onnx: needs {' and '.join(missing)}: pip install 'ernie-gram[onnx]'")
+    if predicting is not None:
+        reason = "onnx: a generator's samples cannot be repeated there; use --outputs encoder"
+        require(not prediction_config(predicting).objective.has_generator, TO, reason)
     check_new_folder(folder)
     with tempfile.TemporaryDirectory() as parent:
         program = Path(parent) / "program"
         write(program)
         size = (program / PARAMETERS).stat().st_size
         require(size < MAX_BYTES, TO, f"onnx: a file holds less than 2 GB, and the parameters have {size:,} bytes")
-        model, description = read_exported(program)[0], read_json(program / DESCRIPTION)
-        has_generator = model.pretraining is not None and prediction_config(model).objective.has_generator
-        reason = "onnx: a generator's samples cannot be repeated there; use --outputs encoder"
-        require(not has_generator, TO, reason)
+        description = read_json(program / DESCRIPTION)
         with atomic_folder(folder) as partial:
             try:
                 for _ in lines_of_module(__name__, str(program), str(partial / FILE)):
@@ -86,7 +82,7 @@ def export_onnx(folder: Path, write: Callable[[Path], None]) -> None:
             for path in program.iterdir():
                 if path.name not in (PROGRAM, PARAMETERS, DESCRIPTION, CHECKSUMS):
                     shutil.copyfile(path, partial / path.name)
-            write_settings(partial / ONNX_DESCRIPTION, description | {"network": {}})
+            write_settings(partial / ONNX_DESCRIPTION, description)
             (partial / FILE_NAME).write_text(rendered("onnx.md", name=folder.name, **description), "utf-8")
             write_checksums(partial)
 

@@ -1,4 +1,4 @@
-"""Read lines as requests of one text or a pair of texts each, and answer them. No Paddle here."""
+"""Read lines of one text or a pair of texts each, and answer them. No Paddle here."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from reader.errors import InputError, print_error
 from reader.system.progress import progress, show_progress
-from reader.system.untrusted_text import json_value
 
 Line = tuple[str, bytes]
-# What an answer repeats: the texts, under KEYS, or the JSON object that contains them.
-Record = dict[str, Any]
-KEYS = ("text", "text_a", "text_b")
+Texts = tuple[str, ...]
 Encoded = TypeVar("Encoded")
 Answer = TypeVar("Answer")
 
@@ -62,35 +59,12 @@ def decoded(line: bytes) -> str:
     return text
 
 
-def single_text(line: bytes) -> Record:
-    """Return the request in a line that is one text; raises InputError."""
-    return {"text": decoded(line)}
-
-
-def pair_of_texts(line: bytes) -> Record:
-    """Return the request in a line that is one text, or two texts with a tab between them; raises InputError."""
+def pair_of_texts(line: bytes) -> Texts:
+    """Return the texts in a line that is one text, or two texts with a tab between them; raises InputError."""
     texts = decoded(line).split("\t")
     if len(texts) > 2:
         raise InputError(f"{len(texts)} texts, separated by tabs; expected one text or a pair")
-    return dict(zip(("text",) if len(texts) == 1 else ("text_a", "text_b"), texts, strict=True))
-
-
-def json_object(line: bytes) -> Record:
-    """Return the request in a line that is a JSON object with "text", or with "text_a" and "text_b".
-
-    Raises InputError if it is not one.
-    """
-    try:
-        record = json_value(decoded(line))
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise InputError(f"expected a JSON object, found {type(record).__name__}")
-    keys = [key for key in KEYS if key in record]
-    if keys not in (["text"], ["text_a", "text_b"]):
-        found = " and ".join(keys) or "none of these"
-        raise InputError(f'expected the key "text", or "text_a" and "text_b"; found {found}')
-    return record
+    return tuple(texts)
 
 
 @dataclass
@@ -99,34 +73,34 @@ class Answers(Generic[Encoded, Answer]):
 
     Attributes:
         lines: name and content of each line.
-        parse: returns the request in a line; raises InputError.
-        encode: returns a request's texts as a sequence of tokens; raises InputError.
-        answer: returns one answer for each of some encoded requests.
-        window: number of requests that are answered together; with 1, each before the next line is read.
+        parse: returns the texts in a line; raises InputError.
+        encode: returns the texts of a line as a sequence of tokens; raises InputError.
+        answer: returns one answer for each of some sequences.
+        window: number of lines that are answered together; with 1, each before the next line is read.
         invalid: number of lines reported so far.
     """
 
     lines: Iterable[Line]
-    parse: Callable[[bytes], Record]
-    encode: Callable[[tuple[str, ...]], Encoded]
+    parse: Callable[[bytes], Texts]
+    encode: Callable[[Texts], Encoded]
     answer: Callable[[list[Encoded]], Iterable[Answer]]
     window: int
     invalid: int = 0
 
-    def __iter__(self) -> Iterator[tuple[str, Record, Answer]]:
-        """Yield the name of each valid line, its request and its answer, in the order of the lines."""
+    def __iter__(self) -> Iterator[tuple[str, Texts, Answer]]:
+        """Yield the name of each valid line, its texts and its answer, in the order of the lines."""
         valid = self._encoded()
         while window := list(islice(valid, self.window)):
-            names, records, encoded = zip(*window, strict=True)
-            yield from zip(names, records, self.answer([*encoded]), strict=True)
+            names, texts, encoded = zip(*window, strict=True)
+            yield from zip(names, texts, self.answer([*encoded]), strict=True)
 
-    def _encoded(self) -> Iterator[tuple[str, Record, Encoded]]:
+    def _encoded(self) -> Iterator[tuple[str, Texts, Encoded]]:
         for name, line in self.lines:
             try:
-                record = self.parse(line)
-                encoded = self.encode(tuple(record[key] for key in KEYS if key in record))
+                texts = self.parse(line)
+                encoded = self.encode(texts)
             except InputError as error:
                 print_error(f"{name}: {error}")
                 self.invalid += 1
             else:
-                yield name, record, encoded
+                yield name, texts, encoded

@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
-from reader.system.untrusted_text import FILE_NAME, json_value, limited_text, record_of
+from reader.system.untrusted_text import json_value, limited_text, record_of
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 FILES = (MODEL, OPTIMIZER, STATE)
@@ -142,25 +142,17 @@ def write_checksums(folder: Path) -> None:
     (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
 
 
-def verify(path: Path, names: tuple[str, ...] = FILES, kind: str = "checkpoint", listed: bool = False) -> None:
-    """Raise InputError unless files of a checkpoint have the checksums stored when it was written.
-
-    Args:
-        names: of files that must be there.
-        kind: what the folder is, for errors.
-        listed: whether to verify all other files with a checksum too; none may be in another folder.
-    """
+def verify(path: Path, names: tuple[str, ...] = FILES) -> None:
+    """Raise InputError unless the named files of a checkpoint have the checksums stored when it was written."""
     if not path.is_dir():
-        raise InputError(f"{path}: no such {kind}")
+        raise InputError(f"{path}: no such checkpoint")
     try:
         sums: dict[str, str] = json_value(limited_text(path / CHECKSUMS))
-        for name in dict.fromkeys([*names, *(sums if listed else ())]):
-            if not FILE_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is not the name of a file in this folder")
+        for name in names:
             if sha256_of(path / name) != sums[name]:
                 raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")
     except FileNotFoundError as error:
-        raise InputError(f"{error.filename}: missing from the {kind}") from error
+        raise InputError(f"{error.filename}: missing from the checkpoint") from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path / CHECKSUMS}: damaged: {error}") from error
 

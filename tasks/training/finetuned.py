@@ -18,7 +18,6 @@ from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import DESCRIPTION, read_exported
 from reader.batches.fields import SLOTS
 from reader.errors import InputError, located
 from reader.system.atomic_files import write_atomically
@@ -113,7 +112,7 @@ class LoadedModel(TaskDescription):
     """A fine-tuned model.
 
     Attributes:
-        source: the folder of the checkpoint or of the exported program.
+        source: the folder of the checkpoint.
         tokenizer: the tokenizer of its training.
         model: its parameters, including those of the output layer.
     """
@@ -157,15 +156,13 @@ class LoadedModel(TaskDescription):
 
 
 def load_finetuned(run: Path, read: ModelRecord | None = None) -> LoadedModel:
-    """Return the fine-tuned model of a run, or of an exported program (see tasks/convert.py).
+    """Return the fine-tuned model of a run.
 
-    `run` is the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint; or the
-    folder of an exported program. `read` is the model that was read from it, if it was.
+    `run` is the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint. `read`
+    is the model that was read from it, if it was.
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
-    if (run / DESCRIPTION).is_file():
-        read, _ = read_exported(run)
     description, model = read_description(run), read or read_model(run)
     if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
         raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")

@@ -60,8 +60,7 @@ def write_models(arguments: argparse.Namespace, folder: Path) -> None:
         else:
             parameters[name] = (random.standard_normal(shape) * config.initializer_range).astype(np.float32)
     write_model(ModelRecord(folder, "drawn", config, parameters, vocabulary), folder / "model", "ernie_gram")
-    for form in ("inference", "onnx"):
-        python(*ERNIE_GRAM, "convert", str(folder / "model"), str(folder / form), "--to", form).ok()
+    python(*ERNIE_GRAM, "convert", str(folder / "model"), str(folder / "onnx"), "--to", "onnx").ok()
 
 
 def ours(folder: Path, precision: str) -> Answer:
@@ -116,8 +115,7 @@ def main() -> None:
     print(f"{processor_name(read_cpuinfo())}, {os.environ['OMP_NUM_THREADS']} threads")
     with tempfile.TemporaryDirectory() as name:
         write_models(arguments, Path(name))
-        doors = {"ours, Model": "model", "ours, exported program": "inference"}
-        tools = {tool: ours(Path(name) / form, arguments.precision) for tool, form in doors.items()}
+        tools = {"ours": ours(Path(name) / "model", arguments.precision)}
         tools["ONNX Runtime"] = onnx_runtime(Path(name) / "onnx", arguments.vocabulary)
     tokens = len(load_vocabulary(arguments.vocabulary, True))
     rows: dict[str, list[str]] = {tool: [tool] for tool in tools}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import paddle
@@ -31,8 +30,6 @@ def test_a_saved_model_has_the_scores_of_its_parameters_only(tmp_path: Path) -> 
         with paddle.no_grad():
             weight.set_value(weight * (0.5 if is_changed else 1.0))
         model.save(tmp_path / name)
-        saved = read_model(tmp_path / name).training
-        assert saved.scores == ({} if is_changed else training.scores)
         assert ("118" in (tmp_path / name / "README.md").read_text()) != is_changed
 
 
@@ -82,42 +79,3 @@ def test_a_network_with_other_layers_than_the_model_is_not_saved(
     with pytest.raises(InputError, match=message):
         model.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
-
-
-def test_a_head_of_ones_own_is_kept_with_the_trained_model(tmp_path: Path) -> None:
-    model = Model(random_model("explicit", vocab_size=TOKENS))
-    layer, head = model.layer, paddle.nn.Linear(model.layer.hidden_size, 3)
-    optimizer = paddle.optimizer.SGD(0.1, parameters=[*layer.parameters(), *head.parameters()])
-    texts = ["a text", "another"]
-    inputs = [paddle.to_tensor(array) for array in model.batch(texts).values()]
-    head(layer(*inputs)[0][:, 0]).square().mean().backward()
-    optimizer.step()
-    expected = head(layer(*inputs)[0][:, 0]).numpy()
-    model.save(tmp_path / "model", head=head.state_dict())
-    loaded = Model.load(tmp_path / "model")
-    other = paddle.nn.Linear(layer.hidden_size, 3)
-    other.set_state_dict(loaded.head)
-    np.testing.assert_array_equal(other(loaded.layer(*inputs)[0][:, 0]).numpy(), expected)
-    loaded.save(tmp_path / "again")
-    for name, values in head.state_dict().items():
-        np.testing.assert_array_equal(read_model(tmp_path / "again").head[name], values.numpy())  # type: ignore[index]
-    with pytest.raises(InputError, match="a head of your own"):
-        loaded.save(tmp_path / "bert", format="bert")
-    assert model.head is None
-    assert Model.load(tmp_path / "model").head is not None
-
-
-def test_a_head_is_named_arrays_of_finite_floating_point_numbers(tmp_path: Path) -> None:
-    model = Model(random_model("explicit", vocab_size=TOKENS))
-    head = paddle.nn.Linear(2, 1)
-    numbers: list[Any] = [head, {"steps": paddle.to_tensor([3])}, {"inner": head.state_dict()}]
-    for given in (*numbers, {"weight": head.weight * float("nan")}):
-        with pytest.raises(InputError, match=r"^head: "):
-            model.save(tmp_path / "model", head=given)
-    assert not (tmp_path / "model").exists()
-    model.save(tmp_path / "model", head={"weight": head.weight.astype("bfloat16")})
-    assert read_model(tmp_path / "model").head["weight"].dtype == np.float32  # type: ignore[index]
-    with (tmp_path / "model" / "head.safetensors").open("r+b") as file:
-        file.truncate(20)
-    with pytest.raises(InputError, match=r"head\.safetensors: "):
-        Model.load(tmp_path / "model")

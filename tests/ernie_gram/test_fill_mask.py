@@ -62,9 +62,6 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
         assert one["unit"] == other["unit"]
         assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
     assert fill(str(model), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
-    # Only a generator is sampled.
-    fewer = fill(str(model), "--json", "--top", "4000", "--draws", "1", stdin=LINES).stdout
-    assert (fewer == done.stdout) == (model.name != "both")
     only_ngrams = fill(str(model), "--json", "--ngrams", "bu [MASK]")
     assert only_ngrams.stderr.startswith("error: ngrams: ") == (model.name == "contiguous")
     guesses = [guess for line in only_ngrams.stdout.splitlines() for guess in json.loads(line)["masks"][0]]

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.api import Model
+from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.heads import PREDICTION_SECTIONS
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.parameters import encoder_shapes
-from ernie_gram.inference.description import DESCRIPTION
+from ernie_gram.graph import static_mode
+from ernie_gram.inference.description import DESCRIPTION, PROGRAM
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
@@ -65,9 +66,15 @@ def run_with_executor(
 
 
 def run_exported(folder: Path, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the outputs of an exported program."""
-    names = [each["name"] for each in read_json(folder / DESCRIPTION)["fetches"]]
-    return Model.load(folder).prepare().run(batch, names)
+    """Return the outputs of an exported program, as Paddle's executor computes them on the present device."""
+    description = read_json(folder / DESCRIPTION)
+    feeds = {each["name"]: batch[each["name"]] for each in description["feeds"]}
+    with static_mode(paddle.static.Scope()):
+        executor = paddle.static.Executor(current_place())
+        program, _, fetches = paddle.static.load_inference_model(str((folder / PROGRAM).with_suffix("")), executor)
+        paddle.seed(0)
+        values = executor.run(program, feed=feeds, fetch_list=fetches)
+    return dict(zip((each["name"] for each in description["fetches"]), values, strict=True))
 
 
 def random_sentence(random: np.random.Generator, words: int, masks: int = 0) -> str:

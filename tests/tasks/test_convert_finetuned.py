@@ -1,4 +1,4 @@
-"""Conversions of fine-tuned models: what PaddleNLP's classes compute, and programs that predict as the run does."""
+"""Conversions of fine-tuned models: what PaddleNLP's classes compute, and programs that compute what the run does."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tasks.predict import main as predict
 from tasks.registry import TASKS
 from tasks.training.finetuned import LoadedModel, load_finetuned
 from tests.support.commands import assert_one_line_error
+from tests.support.exported_models import run_exported
 from tests.support.finetuned_runs import INPUT, ROWS, made_run, set_null_threshold
 from tests.support.model_folders import encoder_output_for
 from tests.support.onnx_models import run_onnx
@@ -32,7 +33,6 @@ from tests.support.pretended_gpu import on_gpu
 from tests.support.static_programs import call_in_scope, fresh_scope
 from tests.support.task_files import write_lines
 from tests.support.tiny_task import finetune
-from tests.tasks.test_predict import records
 
 NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
@@ -55,44 +55,43 @@ def computed(finetuned: LoadedModel, folder: Path, rows: list[dict[str, Any]]) -
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_model_in_onnx_computes_the_scores_of_the_run(name: str, tmp_path: Path) -> None:
+def test_a_program_and_a_model_in_onnx_compute_the_scores_of_the_run(name: str, tmp_path: Path) -> None:
     pytest.importorskip("paddle2onnx")
     pytest.importorskip("onnxruntime")
     folder = made_run(tmp_path / "run", KNOWN[name], use_sentence_embedding=name != "stsb")
-    call_in_scope(main, folder, tmp_path / "onnx", "--to", "onnx").ok()
+    for form in ("inference", "onnx"):
+        call_in_scope(main, folder, tmp_path / form, "--to", form).ok()
     files = {path.name for path in (tmp_path / "onnx").iterdir()}
     assert files >= {"model.onnx", "onnx.json", "vocab.txt", "task.json"}
+    for path in (tmp_path / "inference" / "inference.json", tmp_path / "onnx" / "onnx.json"):
+        assert json.loads(path.read_text())["text"]["max_tokens"] == INPUT.max_seq_len
     batch, expected = computed(load_finetuned(folder), tmp_path, ROWS[name])
-    found = run_onnx(tmp_path / "onnx", batch)["scores"]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    for found in (run_exported(tmp_path / "inference", batch), run_onnx(tmp_path / "onnx", batch)):
+        np.testing.assert_allclose(found["scores"], expected, atol=1e-4)
 
 
 def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None:
     model = made_run(tmp_path / "run", TASKS["squad2"])
     set_null_threshold(model, -1e9)
-    own = write_lines(tmp_path / "own.jsonl", *ROWS["squad2"])
     for source in (model, model / "best"):
         program = tmp_path / f"{source.name}_program"
         done = call_in_scope(main, source, program, "--to", "inference")
-        assert (done.returncode, "warning" in done.stdout) == (0, False)
-        assert done.stdout.splitlines()[-1].split()[0] == "written"
-        answers = records(program, "--input", own, "--layout", "json", output=tmp_path / "answers.jsonl")
-        assert {answer["answer"] for answer in answers} == {""}
+        assert (done.returncode, "note" in done.stdout) == (0, False)
+        assert json.loads((program / "task.json").read_text())["settings"]["span"]["null_threshold"] == -1e9
     unfinished = made_run(tmp_path / "unfinished", TASKS["squad2"])
     done = call_in_scope(main, unfinished, tmp_path / "program", "--to", "inference")
     assert f'note     {tmp_path / "unfinished" / "best"}: has no threshold for "no answer"' in done.stdout
 
 
-def test_only_exported_programs_of_tasks_predict(tmp_path: Path) -> None:
+def test_exported_programs_do_not_predict_nor_do_models_that_do_not_fit_their_task(tmp_path: Path) -> None:
     model, folder = made_run(tmp_path / "run", TASKS["rte"]), tmp_path / "program"
     assert call_in_scope(main, model, folder, "--to", "inference").returncode == 0
     command = (predict, folder, "--input", "x", "--output", tmp_path / "out")
+    assert_one_line_error(call_in_scope(*command), f"{folder}: is an exported program; give the model")
     slow = patch.object(products, "no_bfloat16", return_value="no AMX")
     with slow, pytest.raises(InputError, match="no AMX"):
-        FineTuned.load(folder, precision="bfloat16").predict([("a", "b")])
+        FineTuned.load(model, precision="bfloat16").predict([("a", "b")])
     assert_one_line_error(call_in_scope(main, model, folder, "--to", "paddlenlp"), f"{folder}: exists already")
-    (folder / "task.json").write_text("{}")
-    assert_one_line_error(call_in_scope(*command), f"{folder / 'task.json'}: truncated or altered")
     own = tmp_path / "run" / "task.json"
     written = own.read_text()
     own.write_text(written.replace('"max_seq_len": 16', '"max_seq_len": 25'))
@@ -146,8 +145,6 @@ def test_paddlenlp_gets_the_output_layer(tmp_path: Path, task: str, architecture
 def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", TASKS["rte"], use_relative_position=True)
     RunLog(folder, True, visualdl=False, start=0, max_steps=20).record("eval", 0, {"score": 0.5, "dev_f1": 0.25})
-    result = {"scores": {"dev": {"accuracy": 0.5, "f1": 0.25}}, "metric": {"chooses": "accuracy"}}
-    (folder / "result.json").write_text(json.dumps(result))
     refused = call_in_scope(main, folder, tmp_path / "encoder", "--to", "paddlenlp", "--outputs", "encoder")
     assert "relative position" in refused.stderr
     assert "output layer" not in refused.stderr  # nobody asked for it
@@ -155,7 +152,7 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
         call_in_scope(main, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss", *options).ok()
         card = (tmp_path / name / "README.md").read_text()
         assert "`rte`" in card
-        assert "| dev_accuracy | 0.5 |\n| dev_f1 | 0.25 |\n" in card
+        assert "| score | 0.5 |\n| dev_f1 | 0.25 |\n" in card
         assert ("`ErnieGramForSequenceClassification`; its classes are" in card) == (name == "export")
     # The output layer of such a folder is not read.
     again = call_in_scope(main, tmp_path / "export", tmp_path / "again", "--to", "paddlenlp", "--accept_loss").ok()
@@ -163,7 +160,7 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
     # A folder of ours has it, but no task.
     call_in_scope(main, folder, tmp_path / "own").ok()
     done = call_in_scope(main, tmp_path / "own", tmp_path / "without", "--to", "paddlenlp", "--accept_loss").ok()
-    assert ": the output layer of a task; paddlenlp and programs" in done.stdout
+    assert ": the only head that it can hold is that of a task, with --outputs task_scores" in done.stdout
     done = call_in_scope(main, tmp_path / "own", tmp_path / "program", "--to", "inference").ok()
     assert "note     the output layer of a task is left out: there is no task.json" in done.stdout
 
@@ -196,7 +193,7 @@ def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Pa
         pretended_gpu.clear()
         call_in_scope(main, *arguments).ok()
 
-    task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
+    task, model = own_task(tmp_path / "data", kind), tmp_path / "run"
     for path in task.parent.glob("*.jsonl"):
         lines = path.read_text().replace('"a b c d"', '"f a b c d"').splitlines()
         # Without its first letter, the other text has another gold value.
@@ -208,20 +205,19 @@ def test_a_task_is_learned_and_exported(kind: str, tiny_task: Path, tmp_path: Pa
     best = 100 if kind in ("span", "tagging") else 1
     assert json.loads((model / "result.json").read_text())["score"] > 0.999 * best
     assert set(on_gpu(pretended_gpu)) == {"peak"}
-    on_devices(main, model, program, "--to", "inference")
+    on_devices(main, model, tmp_path / "program", "--to", "inference")
     assert on_gpu(pretended_gpu) == []
     answers = []
-    for source, device, size in ((model, "gpu", 32), (program, "auto", 32), (program, "cpu", 2)):
-        output = tmp_path / f"{source.name}_{device}.jsonl"
+    for device, size in (("gpu", 32), ("cpu", 2)):
+        output = tmp_path / f"{device}.jsonl"
         own = ["--input", task.parent / "own.jsonl", "--batch_size", size]
-        on_devices(predict, source, *own, "--output", output, "--device", device)
+        on_devices(predict, model, *own, "--output", output, "--device", device)
         if device == "cpu":
             assert pretended_gpu == [*["flush_denormals", "set_device cpu"] * 2, "encoder_layers"]
         else:
             assert on_gpu(pretended_gpu) == []
         answers.append(output.read_text())
     assert len(answers[0].splitlines()) == 5
-    assert answers[0] == answers[1]
-    # On the CPU, other kernels compute the program.
-    assert NUMBER.sub("", answers[2]) == NUMBER.sub("", answers[0])
-    assert numbers_in(answers[2]) == pytest.approx(numbers_in(answers[0]), rel=1e-5)
+    # On the CPU, other kernels compute it.
+    assert NUMBER.sub("", answers[1]) == NUMBER.sub("", answers[0])
+    assert numbers_in(answers[1]) == pytest.approx(numbers_in(answers[0]), rel=1e-5)

@@ -73,15 +73,12 @@ def test_without_output_the_answers_alone_are_on_standard_output(rte: Path, tmp_
         assert_one_line_error(predict(rte, "--input", own, *more), f"{key}: ")
 
 
-def test_two_processes_write_the_same_file_also_of_an_export(rte: Path, tmp_path: Path) -> None:
-    from tasks.convert import main as export
-
+def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
     pairs_file(tmp_path / "test.tsv", labels=False)
     common = ["--data", str(tmp_path), "--json", "--batch_size", "4", "--output"]
-    one, two, program = tmp_path / "one.jsonl", tmp_path / "two.jsonl", str(tmp_path / "program")
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
     assert predict(rte, *common, one).returncode == 0
-    call_in_scope(export, rte, program, "--to", "inference").ok()
-    two_processes = (*ERNIE_GRAM, "predict", program, *common, str(two), "--processes", "2")
+    two_processes = (*ERNIE_GRAM, "predict", str(rte), *common, str(two), "--processes", "2")
     python(*two_processes, LOG_DIR=str(tmp_path / "log")).ok()
     assert one.read_bytes() == two.read_bytes()
 
@@ -201,13 +198,11 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     from tasks.convert import main as export
 
     result = json.loads((finetuned / "result.json").read_text())
-    call_in_scope(export, finetuned, tmp_path / "program", "--to", "inference").ok()
     output = tmp_path / "out.tsv"
     common = ["--data", tiny_task / "data", "--split", "dev", "--output", output, "--overwrite"]
-    for model in (finetuned, tmp_path / "program"):
-        done = predict(model, *common, "--batch_size", 4).ok()
-        assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
-        assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
+    done = predict(finetuned, *common, "--batch_size", 4).ok()
+    assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
+    assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
     assert f"predictions of {newest}" in predict(newest, *common).stdout
     without_best = Path(shutil.copytree(finetuned, tmp_path / "without_best"))

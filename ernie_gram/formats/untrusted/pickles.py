@@ -1,4 +1,7 @@
-"""Pickles of arrays and plain containers, read so that nothing of a file is run.
+"""Pickles of arrays and plain containers, read so that nothing of a file is run: `.pdparams`, and those of PyTorch.
+
+A `.pdparams` file is a pickled dict of names and numpy arrays, as `paddle.save` writes it. Paddle adds an entry that is
+no array, the names of variables.
 
 The interpreter is Python's own, the one that is written in Python; the one in C allocates memory for sizes that a file
 merely claims. Only the operations that arrays need are left in it. What a pickle refers to by name is looked up among
@@ -20,8 +23,10 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, view_of_bytes
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import quoted
 
+SLICES = "UnpackBigParamInfor@@"
 # An array takes about 40 operations, an operation of one byte up to 64 bytes of memory.
 MAX_OPERATIONS = 2_000_000
 ALLOWED = (
@@ -90,15 +95,26 @@ class ArrayUnpickler(pickle._Unpickler):
         self.resolve = resolve
         self.dispatch = _Operations(OPERATIONS)  # type: ignore[misc]
 
-    def load(self) -> Any:
-        """Return a dict of arrays and plain containers.
+    def arrays(self) -> Arrays:
+        """Return the arrays of a dict, without entries that are no arrays.
 
-        Raises ValueError for a pickle of anything else, and one of reading.DAMAGED for a damaged one.
+        Raises ValueError for a pickle of anything but arrays and plain containers, and one of reading.DAMAGED for a
+        damaged one.
         """
-        entries = super().load()
+        entries = self.load()
         if not isinstance(entries, dict):
             raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and arrays")
-        return entries
+        if SLICES in entries:
+            raise ValueError("holds arrays of 1 GB and more in slices; save it again with paddle.save(..., protocol=4)")
+        found = {}
+        for name, entry in entries.items():
+            # Paddle 2.1 and later store a tensor, as opposed to a state dict of arrays, as (variable name, array).
+            array = entry[1] if isinstance(entry, tuple) and len(entry) == 2 else entry
+            values = array.values if isinstance(array, PickledArray) else array
+            if isinstance(values, np.ndarray):
+                # Paddle has no type uint16, and stores the bits of bfloat16 so.
+                found[name] = values.view(BFLOAT16) if values.dtype == np.uint16 else values
+        return found
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the stand-in of a name; raises ValueError for other names."""

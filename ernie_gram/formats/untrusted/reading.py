@@ -11,16 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ernie_gram.formats.untrusted.arrays import checked_arrays, read_safetensors
-from ernie_gram.formats.untrusted.paddle_files import (
-    is_paddle_variable,
-    program_names,
-    read_paddle_variables,
-    read_pdparams,
-)
+from ernie_gram.formats.untrusted.paddle_files import is_paddle_variable, read_paddle_variable
+from ernie_gram.formats.untrusted.pickles import ArrayUnpickler
 from ernie_gram.formats.untrusted.torch_file import OLD_START, ZIP_START, read_torch_archive
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
-from reader.system.untrusted_text import read_json
 
 LFS_POINTER = b"version https://git-lfs"
 # What the readers raise for damaged files beside ValueError, for which they have words; those of `zipfile` included.
@@ -43,15 +38,6 @@ def read_arrays(path: Path) -> Arrays:
     else:
         found, size = _read_file(path, _mapped(path)), path.stat().st_size
     return checked_arrays(path, found, size)
-
-
-def read_program(program: Path, parameters: Path) -> Arrays:
-    """Return the parameters of a program of Paddle, which are in two files; raises InputError as `read_arrays`."""
-    with _named(program):
-        names = program_names(read_json(program))
-    with _named(parameters):
-        found = read_paddle_variables(names, data := memoryview(_mapped(parameters)))
-    return checked_arrays(parameters, found, len(data))
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -90,9 +76,9 @@ def _read_file(path: Path, data: mmap.mmap) -> Arrays:
             raise ValueError("PyTorch before 1.6 wrote it; write it again: torch.save(torch.load(FILE), FILE)")
         # The operation PROTO, with which all but the oldest pickles begin.
         if start[0] == 0x80 or path.suffix == ".pdparams":
-            return read_pdparams(data)
+            return ArrayUnpickler(data).arrays()
         if is_paddle_variable(start):
-            return read_paddle_variables([path.name], memoryview(data))
+            return {path.name: read_paddle_variable(memoryview(data))}
     if start.startswith(LFS_POINTER):
         raise InputError(f"{path}: is a pointer to a file in Git LFS; fetch the file itself with 'git lfs pull'")
     raise InputError(
@@ -109,6 +95,6 @@ def _read_folder(folder: Path) -> tuple[Arrays, int]:
         with _mapped(path) as mapped:
             data = mapped[:]  # a copy, because a folder may have more files than a process may keep mapped
         with _named(path):
-            arrays |= read_paddle_variables([path.name], memoryview(data))
+            arrays[path.name] = read_paddle_variable(memoryview(data))
         size += len(data)
     return arrays, size

@@ -66,8 +66,7 @@ def read_torch_archive(path: Path) -> Arrays:
             return archive.read(f"{folders[0]}/data/{key}")
 
         pickled = BytesIO(archive.read(folders[0] + DATA))
-        entries = ArrayUnpickler(pickled, NAMES, partial(_storage, bytes_of)).load()
-    return {name: each for name, each in entries.items() if isinstance(each, np.ndarray)}
+        return ArrayUnpickler(pickled, NAMES, partial(_storage, bytes_of)).arrays()
 
 
 def _storage(bytes_of: Callable[[str], bytes], reference: Any) -> np.ndarray:

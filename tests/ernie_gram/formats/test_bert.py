@@ -232,6 +232,7 @@ NAN = np.array([np.nan] * HIDDEN, np.float32)
         ({QUERY: np.zeros((HIDDEN, HIDDEN), np.int64)}, f"{QUERY} holds int64"),
         ({"bert.embeddings.LayerNorm.bias": NAN}, "bert.embeddings.LayerNorm.bias"),
         ({"cls.predictions.bias": None}, "cls.predictions.bias"),
+        ({"bert.embeddings.token_type_embeddings.weight": None}, "token_type_embeddings.weight missing"),
         ({"embeddings.LayerNorm.bias": NAN}, "are the same parameter"),
     ],
 )

@@ -57,6 +57,7 @@ GENERAL, LOWER, KEPT = (
         ({"normalizer": bert_rules(strip_accents=False)}, LOWER, True, ""),
         ({"normalizer": bert_rules(strip_accents=False)}, GENERAL, True, "strip_accents False"),
         ({"normalizer": bert_rules(clean_text=False)}, GENERAL, True, "clean_text False"),
+        ({"normalizer": bert_rules(handle_chinese_chars=False)}, GENERAL, True, "handle_chinese_chars False"),
         ({"normalizer": sequence(NFKC, CASED)}, LOWER, True, "NFKC"),
         ({"normalizer": sequence(NFKC, CASED)}, GENERAL, False, "NFKC"),
         ({"normalizer": sequence(NFKC, sequence(bert_rules()))}, {}, True, "NFKC"),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
 from ernie_gram.formats.model import ModelRecord, TrainingRecord
-from ernie_gram.formats.model_card import licence_of, model_card
+from ernie_gram.formats.model_card import model_card
 from tests.support.model_folders import random_model
 
 
@@ -23,17 +22,16 @@ def sections(card: str) -> dict[str, str]:
     return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
 
 
-def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) -> None:
+def test_a_card_has_training_settings_scores_and_losses() -> None:
     pretraining = {"objective": {"masking": "explicit"}}
     settings = {"seed": 3, "trainer": {"max_steps": 500}}
     scores = {"step": 1500, "perplexity": 217.04, "ngram_perplexity": 12959.6, "accuracy": 0.25}
     training = TrainingRecord("corpus_en", "bert", settings, scores)
-    described = model(source=tmp_path, pretraining=pretraining, training=training)
-    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    described = model(pretraining=pretraining, training=training)
     arrays = {"a": np.zeros((617, 2))}
     card = model_card(described, "base-en", "some_library", arrays, "Load it so.", ["one loss", "another"])
     front = yaml.safe_load(card.split("---")[1])
-    assert front == {"library_name": "some_library", "tags": ["ernie-gram"], "license": "apache-2.0"}
+    assert front == {"library_name": "some_library", "tags": ["ernie-gram"]}
     found = sections(card)
     assert found["What is lost"] == "- one loss\n- another"
     assert "; 1,234 numbers" in card
@@ -43,19 +41,3 @@ def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) 
     assert "| perplexity | 217 |\n| ngram_perplexity | 12,960 |" in found["Scores"]
     found = sections(model_card(model(), "name", "some_library", arrays, "Load it so."))
     assert found["Scores"] == "None recorded."
-
-
-def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> None:
-    card = tmp_path / "README.md"
-    for text, licence in (
-        ("---\nlicense: mit\ntags: [a]\n---\n# x\n", "mit"),
-        ("# no front matter\nlicense: mit\n", None),
-        ("---\nlicense: mit\n", None),
-        ("---\nlicense: [a, b]\n---\n", None),
-        ("---\n: : :\n- [\n---\n", None),
-        (f"---\n{'[' * 3000}\n---\n", None),
-    ):
-        card.write_text(text)
-        assert licence_of(tmp_path) == licence, text
-    card.unlink()
-    assert licence_of(tmp_path) is None

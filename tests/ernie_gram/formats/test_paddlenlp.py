@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -81,27 +82,22 @@ def change_json(path: Path, **changes: object) -> None:
 
 
 def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) -> None:
-    import paddle
-
     model = model_of()
     folder = written(tmp_path / "export", model)
-    listing = f"community/{paddlenlp.ORGANISATION}/published"
-    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
-        *("config.json", "model.safetensors", "model_state.pdparams", "README.md"),
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "model.safetensors", "README.md"),
         *("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"),
-        *(f"{listing}/README.md", f"{listing}/files.json"),
     }
-    arrays, pickled = load_file(folder / "model.safetensors"), paddle.load(str(folder / "model_state.pdparams"))
-    expected = {name: model.parameters[ours] for name, ours in NAMES.items()}
-    np.testing.assert_equal(arrays, expected)
-    np.testing.assert_equal({name: np.asarray(values) for name, values in pickled.items()}, expected)
+    arrays = load_file(folder / "model.safetensors")
+    np.testing.assert_equal(arrays, {name: model.parameters[ours] for name, ours in NAMES.items()})
     with safe_open(folder / "model.safetensors", "np") as file:
         assert file.metadata() == {"format": "np"}
     assert (folder / "vocab.txt").read_text().split() == VOCABULARY.tokens
     (folder / "model.safetensors").unlink()
+    (folder / "model_state.pdparams").write_bytes(pickle.dumps(arrays, 4))
     read = paddlenlp.read(folder)
     assert read.config == model.config
-    assert read.parameters.keys() == model.parameters.keys()
+    np.testing.assert_equal(read.parameters, model.parameters)
 
 
 def test_the_card_and_the_page_name_the_versions_of_the_hub_test(tmp_path: Path) -> None:
@@ -135,7 +131,6 @@ def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
         "attention_probs_dropout_prob": 0.0,
         "initializer_range": 0.02,
         "pad_token_id": 1,
-        "use_sentence_embedding": True,
         "rel_pos_size": 33,
     }
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
@@ -178,16 +173,14 @@ def test_the_mask_of_the_example_is_the_bias_by_its_definition() -> None:
 
 def test_segments_of_an_export_that_were_trained_in_paddlenlp_are_read(tmp_path: Path) -> None:
     model = model_of(dataclasses.replace(PLAIN, use_sentence_embedding=False))
-    folder = written(tmp_path / "export", model, long_text="views")
+    folder = written(tmp_path / "export", model)
     arrays, card = load_file(folder / "model.safetensors"), (folder / "README.md").read_text()
     assert "\n- segments: PaddleNLP always adds" in card
-    assert "(`input.long_text` is `views`)." in card
     arrays[SEGMENTS][1, 3] = 0.5
     save_file(arrays, folder / "model.safetensors")
     read = paddlenlp.read(folder)
     assert read.config == PLAIN
     assert np.array_equal(read.parameters["sent_embedding"], arrays[SEGMENTS])
-    assert any("sent_embedding is not zero" in note for note in read.notes)
 
 
 def test_a_table_of_relative_position_is_applied_only_if_asked_for(tmp_path: Path) -> None:
@@ -216,8 +209,6 @@ def test_encoders_of_paddlenlps_bert_and_ernie_are_read(tmp_path: Path, family: 
     assert read.config == dataclasses.replace(PLAIN, layer_norm_eps=1e-6 if family == "bert" else 1e-12)
     assert np.array_equal(read.parameters["pooled_fc.w_0"], model.parameters["pooled_fc.w_0"])
     assert any("cls.predictions.layer_norm.bias" in note for note in read.notes)
-    (folder / "model_state.pdparams").unlink()
-    assert paddlenlp.detect(folder)
     content = json.loads((folder / "config.json").read_text())
     del content["paddlenlp_version"]
     (folder / "config.json").write_text(json.dumps(content))

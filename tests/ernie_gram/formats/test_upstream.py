@@ -1,4 +1,4 @@
-"""Upstream's layouts, written here independently of our writers, against a forward pass in numpy."""
+"""Upstream's layouts against a forward pass in numpy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.registry import read_model
-from ernie_gram.formats.untrusted.paddle_files import write_paddle_variable
 from reader.errors import InputError
+from tests.ernie_gram.formats.untrusted.test_paddle_files import write_paddle_variable
 from tests.support import reference_model as reference
 from tests.support.model_folders import VOCABULARY, encoder_output, random_ids
 
@@ -91,10 +91,14 @@ def static_folder(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def dygraph_folder(folder: Path, **changes: Any) -> Path:
+def dygraph_folder(folder: Path, head: dict[str, np.ndarray] | None = None, **changes: Any) -> Path:
     write_common(folder, **changes)
     with (folder / "saved_weights.pdparams").open("wb") as file:
-        pickle.dump({**DYGRAPH, "StructuredToParameterName@@": {name: name for name in DYGRAPH}}, file, protocol=2)
+        pickle.dump(
+            {**DYGRAPH, **(head or {}), "StructuredToParameterName@@": {name: name for name in DYGRAPH}},
+            file,
+            protocol=2,
+        )
     return folder
 
 
@@ -139,6 +143,17 @@ def test_the_dygraph_layout_is_read_and_computes_upstreams_forward_pass(relative
     left_out = {"mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0", *([] if relative else ["rel_pos_embedding"])}
     np.testing.assert_equal(model.parameters, {name: values for name, values in STATIC.items() if name not in left_out})
     assert_equals_the_reference(model)
+
+
+def test_the_head_over_tokens_of_the_dygraph_layout_is_read(tmp_path: Path) -> None:
+    names = ("trans_fc.w_0", "trans_fc.b_0", "trans_layer_norm_scale", "trans_layer_norm_bias", "out_fc.b_0")
+    head = {"mlm.weight": (H, H), "mlm.bias": (H,), "mlm_ln.weight": (H,), "mlm_ln.bias": (H,), "mlm_bias": (TOKENS,)}
+    arrays = {name: numbers(*shape) for name, shape in head.items()}
+    model = read_model(dygraph_folder(tmp_path / "dygraph", arrays))
+    for ours, values in zip(names, arrays.values(), strict=True):
+        np.testing.assert_array_equal(model.parameters[f"mask_lm_{ours}"], values)
+    assert model.pretraining is not None
+    assert model.config.out_emb_size == 0
 
 
 def test_the_state_of_the_optimizer_beside_the_parameters_is_left_out_with_a_note(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""Exported models answer lines with vectors, and name bad lines: `infer`."""
+"""Models answer lines with vectors, and name bad lines: `infer`."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from tqdm import tqdm
 from ernie_gram.api import Model
 from ernie_gram.formats.registry import write_model
 from ernie_gram.infer import main as infer_main
-from tests.ernie_gram.inference.test_export import exported
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.exported_models import random_model, random_sentence
 from tests.support.small_model import TOKENS
@@ -23,14 +21,14 @@ from tests.support.small_model import TOKENS
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": False}
 
 
-@pytest.fixture(scope="module")
-def fill_mask_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return exported(random_model("explicit"), "fill_mask", tmp_path_factory.mktemp("fill_mask") / "model")
+def written(folder: Path, **changes: Any) -> Path:
+    write_model(random_model(None, vocab_size=TOKENS, **{**PAIRS, **changes}), folder, "ernie_gram")
+    return folder
 
 
 @pytest.fixture(scope="module")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return exported(random_model(None, **PAIRS), "encoder", tmp_path_factory.mktemp("encoder") / "model")
+    return written(tmp_path_factory.mktemp("encoder") / "model")
 
 
 def infer(*arguments: object, stdin: bytes = b"") -> Done:
@@ -50,7 +48,6 @@ def test_vectors_of_texts_and_pairs_are_those_of_the_python_interface(
     keys = [("text",), ("text_a", "text_b")]
     records = [dict(zip(keys[len(each) - 1], each, strict=True)) for each in texts]
     plain = "\n".join("\t".join(each) for each in texts).encode()
-    as_json = "\n".join(map(json.dumps, records)).encode()
     # Of this interface, whose numbers are compared with those of the executor in test_api.py.
     model, given = Model.load(encoder_folder), [each[0] if len(each) == 1 else each for each in texts]
     expected = {name: model.encode(given, vectors=name) for name in ("mean", "cls", "pooled")}
@@ -58,17 +55,10 @@ def test_vectors_of_texts_and_pairs_are_those_of_the_python_interface(
         found = answers(infer(encoder_folder, "--vector", name, stdin=plain))
         assert [{**answer, "vector": 0} for answer in found] == [{**record, "vector": 0} for record in records]
         np.testing.assert_allclose([answer["vector"] for answer in found], values, atol=2e-6)
-    assert (
-        infer(encoder_folder, "--layout", "json", "--vector", "pooled", stdin=as_json).stdout
-        == infer(encoder_folder, "--vector", "pooled", stdin=plain).stdout
-    )
     (tmp_path / "one.txt").write_bytes(plain[:20])
     (tmp_path / "two.txt").write_bytes(b"ba\n \n\n")
     assert len(answers(infer(encoder_folder, "--input", tmp_path / "one.txt", tmp_path / "two.txt"))) > 1
     assert bars["answering"].n == bars["answering"].total == 20 + 6
-    write_model(random_model(None, vocab_size=TOKENS, **PAIRS), tmp_path / "model", "ernie_gram")
-    not_exported = answers(infer(tmp_path / "model", stdin=plain))
-    np.testing.assert_allclose([answer["vector"] for answer in not_exported], expected["mean"], atol=2e-6)
     one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
     np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=plain + b"\n\n")
@@ -91,15 +81,11 @@ def test_bad_lines_are_named_and_the_good_ones_answered(encoder_folder: Path, tm
 
     check(infer(encoder_folder, stdin=b"ba\nbe\tbi\tbo\nbu\t\n" + long + b"\nbe\n"), 2, 2, 3, 4)
     assert len(answers(infer(encoder_folder, "--truncate", stdin=b"ba\n" + long + b"\n"))) == 2
-    bad = [b"{", b"[1]", b'{"text": 1}', b'{"text": "ba", "text_b": "be"}', b'{"text_a": "ba"}', b"[" * 100000]
-    stdin = b"\n".join([*bad, b'{"text": "ba", "more": [1]}'])
-    check(infer(encoder_folder, "--layout", "json", stdin=stdin), 1, *range(1, 7))
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=b"\xff\n")
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
     # A pair, but the model has one sentence type.
-    other = exported(random_model(None, sent_type_vocab_size=1, **PAIRS), "encoder", tmp_path / "model")
-    check(infer(other, stdin=b"a b\na\tb\n"), 1, 2)
+    check(infer(written(tmp_path / "model", sent_type_vocab_size=1), stdin=b"a b\na\tb\n"), 1, 2)
 
 
 def test_in_batches_of_one_each_line_is_answered_before_the_next_is_read(
@@ -122,20 +108,20 @@ def test_in_batches_of_one_each_line_is_answered_before_the_next_is_read(
     assert order == ["read", "answered"] * 2
 
 
-def test_invalid_options_give_one_line(encoder_folder: Path, fill_mask_folder: Path, tmp_path: Path) -> None:
-    damaged = shutil.copytree(encoder_folder, tmp_path / "damaged")
-    (damaged / "model.pdiparams").write_bytes(b"")
+def test_invalid_options_give_one_line(encoder_folder: Path, tmp_path: Path) -> None:
+    damaged, without = written(tmp_path / "damaged"), written(tmp_path / "without", use_pooler=False)
+    (damaged / "model.safetensors").write_bytes(b"")
     other = tmp_path / "other.npz"
     other.touch()
     for arguments, message in (
-        ([damaged], f"{damaged / 'model.pdiparams'}: "),
+        ([damaged], f"{damaged / 'model.safetensors'}: "),
         ([encoder_folder, "--input", tmp_path / "missing.txt"], f"{tmp_path / 'missing.txt'}: "),
         ([encoder_folder, "--batch_size", 0], "argument --batch_size: "),
         ([encoder_folder, "--output", tmp_path / "vectors.json"], "--output"),
         ([encoder_folder, "--output", other], f"{other}: "),
         ([encoder_folder, "--input", other, "--output", other, "--overwrite"], f"--output: {other} is also an input"),
         ([encoder_folder, "--overwrite"], "--overwrite: "),
-        ([fill_mask_folder, "--vector", "pooled"], "--vector pooled: "),
+        ([without, "--vector", "pooled"], "--vector pooled: "),
     ):
         assert_one_line_error(infer(*arguments, stdin=b"ba [MASK]"), message)
     assert_one_line_error(call(infer_main, str(encoder_folder)), "standard input: ")
