@@ -1,4 +1,4 @@
-"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | join | check`."""
+"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | check`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from reader.build_messages import print_corpus_summary, print_lexicon_summary
 from reader.build_options import OPTIONS, check_output, open_text
-from reader.corpus.builder import build_corpus, join_corpora
+from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser
@@ -21,10 +21,8 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path, resumable_folder
 from reader.system.progress import progress
-from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
@@ -102,27 +100,13 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     if args.lexicon:
         lexicon = (own_lexicon if is_own_list(args.lexicon) else Lexicon.load)(args.lexicon, vocabulary)
     text = open_text(args, folder=True)
-    shard = ""
-    if args.shard:
-        index, num_shards = args.shard
-        shard = f"{index + 1}/{num_shards}"
-        text = TextFiles(shard_files(text.paths, num_shards)[index], args.text_field)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     plan, resources = resume_plan(args, text, **made_with)
     cutter = UnitCutter(vocabulary, lexicon, max_words=words_to_remember(resources.memory_bytes // resources.workers))
     cutter.check_ngrams()
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=True)
-        build_corpus(text, cutter, args.output, folder, resources, shard)
-    print_corpus_summary(args.output)
-
-
-def join_command(args: argparse.Namespace) -> None:
-    """Join corpora that were built as shards, in the given order."""
-    check_output(args, folder=True, inputs=args.input)
-    with locked_name(args.output, f"{args.output}: is being written"):
-        check_output(args, folder=True, inputs=args.input)  # another process may have written it meanwhile
-        join_corpora(args.input, args.output)
+        build_corpus(text, cutter, args.output, folder, resources)
     print_corpus_summary(args.output)
 
 
@@ -164,7 +148,7 @@ def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:
 def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     main = OneLineParser(description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | check")
 
     def add(name: str, run: Callable[[argparse.Namespace], None], *options: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
@@ -178,13 +162,10 @@ def build_parser() -> OneLineParser:
     counting = "--top", "--min_count", "--max_ngram_tokens", "--engine", "--master"
     vocab = add("vocab", build_vocab, *text, "--segmenter", "--tokenizer", "--size")
     lexicon = add("lexicon", build_lexicon, *text, "--vocab", "--segmenter", *resources, *counting)
-    corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", "--shard", *resources)
-    join = add("join", join_command)
-    join.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
+    corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", *resources)
     for parser in (vocab, lexicon):
         add_output_file(parser, "the file to write", required=True)
-    for parser in (corpus, join):
-        add_output_file(parser, "the folder to write", type=Path, metavar="DIR", required=True)
+    add_output_file(corpus, "the folder to write", type=Path, metavar="DIR", required=True)
     add("check", check_command).add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
     return main
 

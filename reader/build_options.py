@@ -51,14 +51,6 @@ def parse_memory(text: str) -> int:
     return size
 
 
-def parse_shard(text: str) -> tuple[int, int]:
-    """Parse "2/8", the second of eight shards, as (1, 8)."""
-    found = re.fullmatch(r"(\d+)/(\d+)", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected I/N with I from 1 to N, such as 2/8")
-    return int(found[1]) - 1, int(found[2])
-
-
 def parse_positive(text: str) -> int:
     """Parse an integer that is at least 1."""
     if not text.isdecimal() or int(text) < 1:
@@ -148,12 +140,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "a lexicon.tsv; its segmenter is used. Or a list of phrases of your own, one a line (docs/building.md)."
         " Without a lexicon every unit is a token, and every Han character a word",
-    },
-    "--shard": {
-        "type": parse_shard,
-        "metavar": "I/N",
-        "help": "build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, "
-        "and `join` concatenates the shards",
     },
 }
 

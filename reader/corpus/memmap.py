@@ -68,7 +68,6 @@ class CorpusInfo:
         num_tokens: F; num_ngrams: N.
         documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
         digests: file name -> digest (see `file_digest`).
-        shard: I/N as given to `ernie-gram corpus`; "", and not in the file, for a corpus that is not a shard.
     """
 
     format: int
@@ -83,7 +82,6 @@ class CorpusInfo:
     tokens: int
     ngram_units: int
     digests: dict[str, str]
-    shard: str = ""
 
     @classmethod
     def load(cls, path: Path) -> CorpusInfo:

@@ -94,15 +94,11 @@ def _is_dangling(path: Path) -> bool:
 
 
 def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
-    """Return the files of each of `num_shards` shards.
+    """Return the files of each of `num_shards` shards, of at most as many as there are files.
 
     The concatenated shards contain all files in their order. Each shard has at least one file, and the shards have
-    about the same number of bytes. Raises InputError if there are fewer files than shards.
+    about the same number of bytes.
     """
-    if len(paths) < num_shards:
-        raise InputError(
-            f"--shard: {num_shards} shards need as many files, but the text has {len(paths)}; split it into more files"
-        )
     ends = np.cumsum([path.stat().st_size for path in paths])
     # The middle byte of a file decides to which shard the file belongs.
     middles = ends - np.diff(ends, prepend=0) / 2

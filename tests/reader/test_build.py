@@ -13,9 +13,8 @@ import pytest
 from reader.build import build_parser, main
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import words_to_remember
-from reader.errors import InputError, InUseError
+from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
-from reader.system.lock_files import locked_name
 from reader.system.output_files import resumable_folder
 from reader.text.map_segments import max_workers
 from tests.support.commands import ERNIE_GRAM, build, call, kill_when
@@ -60,7 +59,6 @@ def test_text_without_words_or_ngrams_is_refused(built: Path, tmp_path: Path) ->
     ("command", "option", "value"),
     [
         *(("lexicon", "--top", value) for value in ("2:10,2:1", "2", "0:10", "2:0", "2:5,6:5")),
-        *(("corpus", "--shard", value) for value in ("0/8", "9/8", "2")),
         *(("lexicon", "--memory", value) for value in ("100MB", "2 apples")),
         ("lexicon", "--processes", "0"),
     ],
@@ -77,7 +75,7 @@ def test_an_impossible_output_is_refused_and_no_input_replaced(built: Path, text
         with pytest.raises(InputError, match=f"{output}: "):
             run(command, *inputs, "--output", output, "--overwrite")
     with pytest.raises(InputError, match="has no file name"):
-        run("join", "--input", built / "corpus", "--output", ".", "--overwrite")
+        run("corpus", *inputs, "--output", ".", "--overwrite")
     assert file.read_text() == "mine"
     corpus = built / "corpus"
     (tmp_path / "mine.tsv.json").write_text("mine")
@@ -87,7 +85,6 @@ def test_an_impossible_output_is_refused_and_no_input_replaced(built: Path, text
         (["vocab", "--input", text, "--output", corpus / "vocab.txt", "--overwrite"], "vocab.txt belongs to the"),
         (["lexicon", *inputs, "--output", built / "vocab.txt", "--overwrite"], "vocab.txt is also an input"),
         (["lexicon", *inputs, "--output", tmp_path / "mine.tsv"], r"mine\.tsv\.json: already exists"),
-        (["join", "--input", corpus, corpus, "--output", corpus, "--overwrite"], "corpus is also an input"),
     ):
         with pytest.raises(InputError, match=message):
             run(*command)
@@ -125,14 +122,6 @@ def test_a_result_that_another_process_has_written_meanwhile_is_kept(
     with pytest.raises(InputError, match="result: already exists"):
         run(command, "--input", text, "--vocab", built / "vocab.txt", "--output", output)
     assert (output / file).read_bytes() == (theirs / file).read_bytes()
-
-
-def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> None:
-    arguments = ["join", "--input", built / "corpus", "--output", tmp_path / "joined"]
-    with locked_name(tmp_path / "joined", "joined: is being written"), pytest.raises(InUseError, match="is being wri"):
-        run(*arguments)
-    run(*arguments)
-    assert Corpus(tmp_path / "joined").info.units == Corpus(built / "corpus").info.units
 
 
 # Commands, and parts of their work.
@@ -212,7 +201,7 @@ def test_a_lexicon_among_the_texts_is_no_text_and_the_field_of_the_text_reaches_
     for suffix, more in (("txt", []), ("jsonl", ["--text_field", "doc.body"])):
         text, lexicon = ["--input", tmp_path / f"t.{suffix}", *more], tmp_path / f"{suffix}.tsv"
         run("lexicon", *text, *vocab, "--top", "2:20", "--output", lexicon)
-        made = [*text, *vocab, "--lexicon", lexicon, "--output", tmp_path / suffix, "--shard", "1/1"]
+        made = [*text, *vocab, "--lexicon", lexicon, "--output", tmp_path / suffix]
         run("corpus", *made)
     assert (tmp_path / "txt.tsv").read_bytes() == (tmp_path / "jsonl.tsv").read_bytes()
     assert Corpus(tmp_path / "txt").info.tokens == Corpus(tmp_path / "jsonl").info.tokens > 100

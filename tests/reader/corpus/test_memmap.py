@@ -185,20 +185,14 @@ def test_a_damaged_description_and_another_vocabulary_are_refused(copied: Path) 
             Corpus(other)
 
 
-def test_check_names_every_damaged_or_missing_file_and_join_refuses_them(copied: Path) -> None:
+def test_check_names_every_damaged_or_missing_file(copied: Path) -> None:
     assert call(main, "check", str(copied / "corpus")).ok().stdout.startswith(f"{copied / 'corpus'}: 9 files (")
     swap_two_units(copied / "held_out" / "units.bin")
-    path = copied / "corpus" / "documents.bin"
-    content = path.read_bytes()
-    path.unlink()
+    (copied / "corpus" / "documents.bin").unlink()
     error = call(main, "check", *(str(copied / name) for name in ("corpus", "held_out", "none"))).refused()
     changed = "the content does not match the digest in corpus.json; build the corpus again"
     for text in (f"corpus/documents.bin: {changed}", f"held_out/units.bin: {changed}", "none: no corpus there"):
         assert f"{copied / text}" in error
-    path.write_bytes(content)
-    done = call(main, "join", "--input", *(str(copied / name) for name in ("corpus", "held_out")), "--output", "x")
-    assert done.refused().startswith(f"error: {copied / 'held_out' / 'units.bin'}: ")
-    assert not Path("x").exists()
 
 
 @pytest.mark.parametrize("name", ["corpus", "held_out"])
