@@ -1,4 +1,4 @@
-"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | check`."""
+"""The commands of the reader: `ernie-gram vocab | lexicon | corpus`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from reader.build_messages import print_corpus_summary, print_lexicon_summary
 from reader.build_options import OPTIONS, check_output, open_text
 from reader.corpus.builder import build_corpus
-from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
@@ -110,18 +109,6 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     print_corpus_summary(args.output)
 
 
-def check_command(args: argparse.Namespace) -> None:
-    """Check that the files of corpora are unchanged since they were built."""
-    damaged = []
-    for path in args.corpus:
-        try:
-            print(f"{path}: {check_corpus(path)}")
-        except InputError as error:
-            damaged.append(str(error))
-    if damaged:
-        raise InputError("; ".join(damaged))
-
-
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
     """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one."""
     resources = Resources(args.memory, min(args.processes, max_workers(args.memory)))
@@ -148,7 +135,7 @@ def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:
 def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     main = OneLineParser(description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | check")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus")
 
     def add(name: str, run: Callable[[argparse.Namespace], None], *options: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
@@ -166,7 +153,6 @@ def build_parser() -> OneLineParser:
     for parser in (vocab, lexicon):
         add_output_file(parser, "the file to write", required=True)
     add_output_file(corpus, "the folder to write", type=Path, metavar="DIR", required=True)
-    add("check", check_command).add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
     return main
 
 

@@ -16,7 +16,6 @@ TOPICS = {
         "vocab": ("reader.build", "train a vocabulary"),
         "lexicon": ("reader.build", "find the n-grams of a text"),
         "corpus": ("reader.build", "cut a text into units, and store them as a corpus"),
-        "check": ("reader.build", "check that corpora are unchanged"),
     },
     "Pre-training": {
         "pretrain": ("ernie_gram.pretrain", "pre-train a model, in NPROC processes"),
