@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reader.build_messages import print_corpus_summary, print_lexicon_summary
-from reader.build_options import OPTIONS, check_output, open_text
+from reader.build_options import OPTIONS
 from reader.corpus.builder import build_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser
@@ -20,8 +20,9 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.system.output_files import add_output_file, check_output_path, resumable_folder
+from reader.system.output_files import add_output_file, check_new_folder, check_output_path, resumable_folder
 from reader.system.progress import progress
+from reader.text.input_files import find_files
 from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
@@ -50,8 +51,9 @@ def build_vocab(args: argparse.Namespace) -> None:
             f"--output: {args.output} would be read as {kind}, but --tokenizer is {args.tokenizer}; a sentencepiece "
             "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
         )
-    text = open_text(args, folder=False)
-    check_output_path("--output", unicode_path(args.output), args.overwrite)
+    text = open_text(args)
+    for path in (args.output, unicode_path(args.output)):
+        check_output_path("--output", path, args.overwrite, text.paths)
     with progress("reading", text.size, "B") as bar:
         lines = nonblank_lines(text, bar)
         train: Callable[[int, bool], Vocabulary]
@@ -70,14 +72,16 @@ def build_lexicon(args: argparse.Namespace) -> None:
         raise InputError("--master: only valid with --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     note_other_unicode(vocabulary.unicode)
-    text = open_text(args, folder=False)
-    check_output_path("--output", info_path(args.output), args.overwrite)
+    text = open_text(args)
+    for path in (args.output, info_path(args.output)):
+        check_output_path("--output", path, args.overwrite, [*text.paths, args.vocab])
     if args.engine == "spark":
         check_spark()  # before the work of a stopped job of the other engine is removed
     settings = Settings(args.lowercase, args.segmenter, args.top, args.min_count)
     plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, plan) as folder:
-        check_output(args, folder=False)  # another process may have written it meanwhile
+        # Another process may have written it meanwhile.
+        check_output_path("--output", args.output, args.overwrite)
         with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
             engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
             result = count_best(engine, settings)
@@ -98,15 +102,22 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     lexicon = None
     if args.lexicon:
         lexicon = (own_lexicon if is_own_list(args.lexicon) else Lexicon.load)(args.lexicon, vocabulary)
-    text = open_text(args, folder=True)
+    text = open_text(args)
+    check_new_folder(args.output)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     plan, resources = resume_plan(args, text, **made_with)
     cutter = UnitCutter(vocabulary, lexicon, max_words=words_to_remember(resources.memory_bytes // resources.workers))
     cutter.check_ngrams()
     with resumable_folder(args.output, plan) as folder:
-        check_output(args, folder=True)
+        check_new_folder(args.output)  # another process may have written it meanwhile
         build_corpus(text, cutter, args.output, folder, resources)
     print_corpus_summary(args.output)
+
+
+def open_text(args: argparse.Namespace) -> TextFiles:
+    """Return the input text. The other files that a command reads may be in the same folder."""
+    other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
+    return TextFiles(find_files(args.input, other), args.text_field)
 
 
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
@@ -152,7 +163,7 @@ def build_parser() -> OneLineParser:
     corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", *resources)
     for parser in (vocab, lexicon):
         add_output_file(parser, "the file to write", required=True)
-    add_output_file(corpus, "the folder to write", type=Path, metavar="DIR", required=True)
+    corpus.add_argument("--output", type=Path, metavar="DIR", required=True, help="the folder to make")
     return main
 
 

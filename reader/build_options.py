@@ -1,21 +1,15 @@
-"""The options of the reader's commands: parsers for values, the table of the options, and their checks."""
+"""The options of the reader's commands: parsers for values, and the table of the options."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from reader.corpus.memmap import FILES
-from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.system.output_files import check_output_path
 from reader.system.processes import available_cores
-from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES
-from reader.text.text_files import TextFiles
 from reader.tokenization.basic_tokenizer import SEGMENTERS
 from reader.tokenization.vocabulary_file import KINDS
 
@@ -142,22 +136,3 @@ OPTIONS: dict[str, dict[str, Any]] = {
         " Without a lexicon every unit is a token, and every Han character a word",
     },
 }
-
-
-def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
-    """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
-    other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
-    files = find_files(args.input, other)
-    check_output(args, folder, [*files, *other])
-    return TextFiles(files, args.text_field)
-
-
-def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:
-    """Raise InputError if --output cannot be written, see `check_output_path`, or is a folder of other files."""
-    check_output_path("--output", args.output, args.overwrite, inputs, folder)
-    if args.output.is_dir():
-        names = {path.name for path in args.output.iterdir()}
-        if CORPUS_INFO not in names:
-            raise InputError(f"{args.output}: is a folder without a corpus; it is not overwritten")
-        if others := sorted(names - FILES):
-            raise InputError(f"{args.output / others[0]}: not a file of a corpus; move it, or choose another --output")

@@ -43,11 +43,9 @@ from reader.tokenization.vocabulary_file import FILE_NAMES, kept_vocabulary
 
 FORMAT = 2
 UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
-ARRAYS = NGRAM_TOKENS, NGRAM_OFFSETS, UNIT_COUNTS = ("ngram_tokens.npy", "ngram_offsets.npy", "unit_counts.npy")
-# All files of a corpus.
+NGRAM_TOKENS, NGRAM_OFFSETS, UNIT_COUNTS = "ngram_tokens.npy", "ngram_offsets.npy", "unit_counts.npy"
 # The vocabulary and the lexicon, each with its description.
 KEPT = tuple(part for name in (*FILE_NAMES, LEXICON) for part in (name, f"{name}.json"))
-FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *KEPT}
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 CHUNK_BYTES = 1 << 20
 

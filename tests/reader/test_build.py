@@ -71,11 +71,11 @@ def test_a_malformed_value_of_an_option_is_refused(command: str, option: str, va
 def test_an_impossible_output_is_refused_and_no_input_replaced(built: Path, text: Path, tmp_path: Path) -> None:
     inputs, file = ["--input", text, "--vocab", built / "vocab.txt"], tmp_path / "file"
     file.write_text("mine")
-    for command, output in (("lexicon", built / "corpus"), ("corpus", file)):
-        with pytest.raises(InputError, match=f"{output}: "):
-            run(command, *inputs, "--output", output, "--overwrite")
-    with pytest.raises(InputError, match="has no file name"):
-        run("corpus", *inputs, "--output", ".", "--overwrite")
+    with pytest.raises(InputError, match=f"{built / 'corpus'}: is not a regular file"):
+        run("lexicon", *inputs, "--output", built / "corpus", "--overwrite")
+    for output in (file, built / "corpus", "."):
+        with pytest.raises(InputError, match=f"^{output}: exists already"):
+            run("corpus", *inputs, "--output", output)
     assert file.read_text() == "mine"
     corpus = built / "corpus"
     (tmp_path / "mine.tsv.json").write_text("mine")
@@ -92,20 +92,6 @@ def test_an_impossible_output_is_refused_and_no_input_replaced(built: Path, text
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_corpus_that_holds_other_files_is_not_replaced(built: Path, text: Path, tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus"
-    inputs = ["--input", text, "--vocab", built / "vocab.txt", "--output", corpus]
-    run("corpus", *inputs)
-    (corpus / "run").mkdir()
-    with pytest.raises(InputError, match="corpus/run: not a file of a corpus"):
-        run("corpus", *inputs, "--overwrite")
-    (corpus / "run").rmdir()
-    run("corpus", *inputs, "--overwrite")
-    (tmp_path / "link").symlink_to(corpus)
-    with pytest.raises(InputError, match="link is a symbolic link"):
-        run("corpus", *inputs[:-1], tmp_path / "link", "--overwrite")
-
-
 @pytest.mark.parametrize("command", ["lexicon", "corpus"])
 def test_a_result_that_another_process_has_written_meanwhile_is_kept(
     built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
@@ -119,7 +105,7 @@ def test_a_result_that_another_process_has_written_meanwhile_is_kept(
         return resumable_folder(path, plan)
 
     monkeypatch.setattr("reader.build.resumable_folder", resumable)
-    with pytest.raises(InputError, match="result: already exists"):
+    with pytest.raises(InputError, match=r"result: .*exists"):
         run(command, "--input", text, "--vocab", built / "vocab.txt", "--output", output)
     assert (output / file).read_bytes() == (theirs / file).read_bytes()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def test_a_corpus_has_the_same_share_with_and_without_a_lexicon_and_is_warned_of
         text = ["--input", str(folder / "text" / name)]
         build("lexicon", *text, *vocab, "--top", "2:4", "--output", lexicon, "--overwrite")
         for more in (["--lexicon", lexicon], []):
-            done = call(main, "corpus", *text, *vocab, *more, "--output", str(folder / "corpus"), "--overwrite")
+            shutil.rmtree(folder / "corpus", ignore_errors=True)
+            done = call(main, "corpus", *text, *vocab, *more, "--output", str(folder / "corpus"))
             assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), more
             assert f"warning: {folder / 'corpus'}: " in done.stderr
             assert "give a --vocab of the text's language" in done.stderr
