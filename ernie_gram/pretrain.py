@@ -17,7 +17,7 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader import console_script
-from reader.commands import run_command
+from reader.console_script import run_command
 from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, print_warning, write_or_drop
 

@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
-from reader.commands import handled_by
 from reader.errors import print_error, print_line
+from reader.system.processes import handled_by
 
 Item = TypeVar("Item")
 
