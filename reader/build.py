@@ -45,19 +45,13 @@ WORK_LAYOUT = 5
 
 def build_vocab(args: argparse.Namespace) -> None:
     """Train a vocabulary and write it: a vocab.txt for WordPiece, a .model file for sentencepiece."""
-    kind = kind_of(args.output).kind
-    if kind != args.tokenizer:
-        raise InputError(
-            f"--output: {args.output} would be read as {kind}, but --tokenizer is {args.tokenizer}; a sentencepiece "
-            "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
-        )
     text = open_text(args)
     for path in (args.output, unicode_path(args.output)):
         check_output_path("--output", path, args.overwrite, text.paths)
     with progress("reading", text.size, "B") as bar:
         lines = nonblank_lines(text, bar)
         train: Callable[[int, bool], Vocabulary]
-        if args.tokenizer == SentencePieceVocabulary.kind:
+        if kind_of(args.output) is SentencePieceVocabulary:
             train = partial(train_sentencepiece, list(lines), han=args.segmenter)
         else:
             train = partial(train_wordpiece, count_words(lines, args.lowercase))
@@ -158,11 +152,11 @@ def build_parser() -> OneLineParser:
     text = "--input", "--text_field", "--cased"
     resources = "--memory", "--processes"
     counting = "--top", "--min_count", "--max_ngram_tokens", "--engine", "--master"
-    vocab = add("vocab", build_vocab, *text, "--segmenter", "--tokenizer", "--size")
+    vocab = add("vocab", build_vocab, *text, "--segmenter", "--size")
     lexicon = add("lexicon", build_lexicon, *text, "--vocab", "--segmenter", *resources, *counting)
     corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", *resources)
-    for parser in (vocab, lexicon):
-        add_output_file(parser, "the file to write", required=True)
+    add_output_file(vocab, "the file to write; if its name ends in .model, a sentencepiece model", required=True)
+    add_output_file(lexicon, "the file to write", required=True)
     corpus.add_argument("--output", type=Path, metavar="DIR", required=True, help="the folder to make")
     return main
 

@@ -11,7 +11,6 @@ from reader.lexicon.counting_stages import MAX_ORDER
 from reader.system.processes import available_cores
 from reader.text.map_segments import BASE_MEMORY_BYTES
 from reader.tokenization.basic_tokenizer import SEGMENTERS
-from reader.tokenization.vocabulary_file import KINDS
 
 
 def parse_orders(text: str) -> dict[int, int]:
@@ -89,11 +88,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": available_cores(),
         "metavar": "N",
         "help": "number of processes (default: all cores, here %(default)s)",
-    },
-    "--tokenizer": {
-        "choices": [kind.kind for kind in KINDS],
-        "default": KINDS[0].kind,
-        "help": "how words are split into tokens (%(default)s)",
     },
     "--size": {
         "type": parse_positive,
