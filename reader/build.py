@@ -62,21 +62,19 @@ def build_vocab(args: argparse.Namespace) -> None:
 
 def build_lexicon(args: argparse.Namespace) -> None:
     """Count n-grams, score them with the t-test, and write the best ones."""
-    if args.master and args.engine != "spark":
-        raise InputError("--master: only valid with --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     note_other_unicode(vocabulary.unicode)
     text = open_text(args)
     for path in (args.output, info_path(args.output)):
         check_output_path("--output", path, args.overwrite, [*text.paths, args.vocab])
-    if args.engine == "spark":
+    if args.master:
         check_spark()  # before the work of a stopped job of the other engine is removed
     settings = Settings(args.lowercase, args.segmenter, args.top, args.min_count)
-    plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
+    plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine="spark" if args.master else "local")
     with resumable_folder(args.output, plan) as folder:
         # Another process may have written it meanwhile.
         check_output_path("--output", args.output, args.overwrite)
-        with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
+        with spark_context(args.master) if args.master else nullcontext() as context:
             engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
             result = count_best(engine, settings)
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
@@ -151,7 +149,7 @@ def build_parser() -> OneLineParser:
 
     text = "--input", "--text_field", "--cased"
     resources = "--memory", "--processes"
-    counting = "--top", "--min_count", "--max_ngram_tokens", "--engine", "--master"
+    counting = "--top", "--min_count", "--max_ngram_tokens", "--master"
     vocab = add("vocab", build_vocab, *text, "--segmenter", "--size")
     lexicon = add("lexicon", build_lexicon, *text, "--vocab", "--segmenter", *resources, *counting)
     corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", *resources)

@@ -113,15 +113,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": 8,
         "help": "leave out n-grams of more sub-word tokens (%(default)s)",
     },
-    "--engine": {
-        "choices": ("local", "spark"),
-        "default": "local",
-        "help": "counting engine: processes on this machine, or Spark, which has its own settings for memory and cores "
-        "(%(default)s)",
-    },
     "--master": {
         "metavar": "URL",
-        "help": "master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
+        "help": "count with Spark at this URL, such as local[8], yarn or spark://HOST:7077; Spark has its own settings "
+        "for memory and cores",
     },
     "--lexicon": {
         "type": Path,
