@@ -29,7 +29,7 @@ def print_lexicon_summary(path: Path, lexicon: Lexicon) -> None:
 
 
 def print_corpus_summary(path: Path) -> None:
-    """Print the size of a corpus, its share of [UNK] and its most frequent n-grams."""
+    """Print the size of a corpus and its share of [UNK]."""
     corpus = Corpus(path)
     info = corpus.info
     print(
@@ -38,11 +38,6 @@ def print_corpus_summary(path: Path) -> None:
         f"{1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens; "
         f"{corpus.unknown_share:.2%} of all tokens are [UNK]"
     )
-    if info.ngram_units:
-        frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
-        frequent = frequent[corpus.unit_counts[frequent] > 0]
-        shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
-        print(f"most frequent n-grams: {', '.join(shown)}")
     if warning := unknown_warning(corpus.unknown_share, corpus.vocabulary, ADVICE):
         print_warning(f"{path}: {warning}")
     # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
-from reader.corpus.units import UnitNames, token_counts
+from reader.corpus.units import UnitNames
 from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.arrays import Int32s, Int64s
@@ -185,7 +185,7 @@ class Corpus:
                 self._refuse(f"does not fit the numbers in {' and '.join(names)}", *names)
 
     def _refuse(self, reason: str, *names: str) -> NoReturn:
-        """Raise InputError that names those of some files that have changed, or corpus.json and the reason if none."""
+        """Raise InputError that names a file that has changed, or corpus.json and the reason if none has."""
         check_files(self.path, {name: self.info.digests.get(name, "") for name in names})
         raise InputError(f"{self.path / CORPUS_INFO}: {reason}; build the corpus again")
 
@@ -203,7 +203,10 @@ class Corpus:
     @cached_property
     def token_counts(self) -> Int64s:
         """The number of occurrences of each token, including those inside n-grams; int64 [F]."""
-        return token_counts(self.unit_counts, self.ngram_tokens, self.ngram_offsets)
+        counts = self.unit_counts[: self.info.num_tokens].copy()
+        ngram_counts = self.unit_counts[self.info.num_tokens :]
+        np.add.at(counts, self.ngram_tokens, np.repeat(ngram_counts, np.diff(self.ngram_offsets)))
+        return counts
 
     @property
     def unknown_share(self) -> float:
@@ -252,22 +255,15 @@ def digests_in(folder: Path) -> dict[str, str]:
 
 
 def check_files(folder: Path, digests: Mapping[str, str], report: Callable[[int], Any] = lambda size: None) -> None:
-    """Compare the files of a corpus with their digests.
-
-    Raises InputError that names each file that differs or cannot be read.
-    """
-    damaged = []
+    """Raise InputError that names the first file of a corpus that differs from its digest or cannot be read."""
     for name, expected in digests.items():
         try:
             is_equal = file_digest(folder / name, report) == expected
         except OSError:
             is_equal = False
         if not is_equal:
-            damaged.append(str(folder / name))
-    if damaged:
-        raise InputError(
-            f"{', '.join(damaged)}: the content does not match the digest in {CORPUS_INFO}; build the corpus again"
-        )
+            changed = f"the content does not match the digest in {CORPUS_INFO}"
+            raise InputError(f"{folder / name}: {changed}; build the corpus again")
 
 
 def check_corpus(path: Path) -> str:

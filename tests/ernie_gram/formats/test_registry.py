@@ -178,7 +178,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "sections": (lambda folder: edit_config(folder, pretraining={"data": 3}), f"{CONFIG}: pretraining: "),
     "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: "),
     "training": (lambda folder: edit_config(folder, training={"scores": {"loss": "low"}}), f"{CONFIG}: training: "),
-    "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),
+    "json": (
+        lambda folder: (folder / CONFIG).write_text("{"),
+        f"{CONFIG}: Expecting property name enclosed in double quotes: line 1 column 2",
+    ),
     "vocabulary": (
         lambda folder: (folder / VOCABULARY).write_text((folder / VOCABULARY).read_text() + "more\n"),
         f"{VOCABULARY}: 21 tokens",
