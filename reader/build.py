@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reader.build_messages import print_corpus_summary, print_lexicon_summary
 from reader.build_options import OPTIONS
 from reader.corpus.builder import build_corpus
+from reader.corpus.memmap import Corpus, large_lexicon_warning
 from reader.corpus.units import UnitCutter, words_to_remember
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, counted, print_warning
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
@@ -26,7 +26,7 @@ from reader.text.input_files import find_files
 from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import Vocabulary, unknown_warning
 from reader.tokenization.vocabulary_file import (
     kind_of,
     load_vocabulary,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
 WORK_LAYOUT = 5
+ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 
 
 def build_vocab(args: argparse.Namespace) -> None:
@@ -104,6 +105,33 @@ def build_corpus_command(args: argparse.Namespace) -> None:
         check_new_folder(args.output)  # another process may have written it meanwhile
         build_corpus(text, cutter, args.output, folder, resources)
     print_corpus_summary(args.output)
+
+
+def print_lexicon_summary(path: Path, lexicon: Lexicon) -> None:
+    """Print the size of a lexicon."""
+    info, orders = lexicon.info, lexicon.ngrams.orders
+    sizes = ", ".join(f"{(orders == order).sum():,} of {counted(order, 'word')}" for order in map(int, info.top))
+    print(f"{path}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted")
+    left_out = counted(info.left_out, "n-gram")
+    print(f"left out: {left_out} with a single sub-word token, with more than {info.max_ngram_tokens}, or with [UNK]")
+
+
+def print_corpus_summary(path: Path) -> None:
+    """Print the size of a corpus and its share of [UNK]."""
+    corpus = Corpus(path)
+    info = corpus.info
+    print(
+        f"{path}: {counted(info.documents, 'document')}, {counted(info.tokens, 'token')}, "
+        f"{counted(info.units, 'unit')}; {counted(info.ngram_units, 'n-gram')} with "
+        f"{1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens; "
+        f"{corpus.unknown_share:.2%} of all tokens are [UNK]"
+    )
+    if warning := unknown_warning(corpus.unknown_share, corpus.vocabulary, ADVICE):
+        print_warning(f"{path}: {warning}")
+    # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.
+    is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
+    if (is_its_text or not info.ngram_units) and (warning := large_lexicon_warning(corpus)):
+        print_warning(f"{path}: {warning}")
 
 
 def open_text(args: argparse.Namespace) -> TextFiles:

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader import build_messages
 from reader.build import main
-from reader.build_messages import large_lexicon_warning
-from reader.corpus.memmap import Corpus
+from reader.corpus import memmap
+from reader.corpus.memmap import Corpus, large_lexicon_warning
 from reader.tokenization.vocabulary import unknown_share, unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import build, call
@@ -37,7 +36,7 @@ def test_a_lexicon_too_large_for_its_text_is_noted(
     assert line.startswith(f"warning: {tmp_path / 'corpus'}: the lexicon is too large for this text: half of ")
     assert f" occur at most {median:,.0f} times" in line
     assert corpus_of(built, "held_out.txt", tmp_path / "held_out") == ""
-    monkeypatch.setattr(build_messages, "MIN_MEDIAN_OCCURRENCES", median)
+    monkeypatch.setattr(memmap, "MIN_MEDIAN_OCCURRENCES", median)
     assert corpus_of(built, "train.txt", tmp_path / "again") == ""
 
 
