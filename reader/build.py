@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
-WORK_LAYOUT = 5
+WORK_LAYOUT = 6
 ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 
 

@@ -65,13 +65,10 @@ def main() -> None:
         sys.exit(2)
     if name in TRAINING:
         set_memory()
-    module = MODULES[name]
-    if module == MULTIPLE_COMMANDS:
-        program = PROGRAM
-    else:
-        program = f"{PROGRAM} {name}"
-        del sys.argv[1]
-    run_command(module, program)
+    program = PROGRAM
+    if MODULES[name] != MULTIPLE_COMMANDS:
+        program += f" {sys.argv.pop(1)}"
+    run_command(MODULES[name], program)
 
 
 def run_command(name: str, program: str = "") -> NoReturn:

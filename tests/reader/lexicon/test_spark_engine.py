@@ -160,3 +160,11 @@ def test_executors_import_the_package_from_the_root_of_the_project(master: str) 
     path = Path(spark_settings(master)["spark.executorEnv.PYTHONPATH"])
     assert path == ROOT
     assert (path / "reader" / "lexicon" / "spark_engine.py").is_file()
+
+
+def test_small_files_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_engine, "SEGMENT_BYTES", 100)
+    for name, size in (("a", 60), ("b", 60), ("c", 500), ("d", 0), ("e", 99), ("f", 1), ("g", 1)):
+        (tmp_path / f"{name}.txt").write_bytes(b"x" * size)
+    groups = spark_engine.grouped(sorted(tmp_path.iterdir()))
+    assert ["".join(path.stem for path in group) for group in groups] == ["ab", "c", "def", "g"]
