@@ -17,6 +17,7 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader import console_script
+from reader.console_script import run_command
 from reader.corpus.memmap import check_corpus
 from reader.errors import InputError, print_warning, write_or_drop
 
@@ -71,3 +72,8 @@ def train(run: Run) -> None:
     with end_at_signals():
         trainer = Trainer(pretraining_job(run, world), world)
         trainer.train()
+
+
+# As `paddle.distributed.launch ernie_gram/pretrain.py` starts it.
+if __name__ == "__main__":
+    run_command("ernie_gram.pretrain")

@@ -1,4 +1,4 @@
-"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | join | check`."""
+"""The commands of the reader: `ernie-gram vocab | lexicon | corpus`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from reader.build_messages import print_corpus_summary, print_lexicon_summary
-from reader.build_options import OPTIONS, check_output, open_text
-from reader.corpus.builder import build_corpus, join_corpora
-from reader.corpus.memmap import check_corpus
+from reader.build_options import OPTIONS
+from reader.corpus.builder import build_corpus
+from reader.corpus.memmap import Corpus, large_lexicon_warning
 from reader.corpus.units import UnitCutter, words_to_remember
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, counted, print_warning
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import check_spark, spark_context
-from reader.system.lock_files import locked_name
-from reader.system.output_files import add_output_file, check_output_path, resumable_folder
+from reader.system.output_files import add_output_file, check_new_folder, check_output_path, resumable_folder
 from reader.system.progress import progress
-from reader.text.input_files import shard_files
+from reader.text.input_files import find_files
 from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import Vocabulary, unknown_warning
 from reader.tokenization.vocabulary_file import (
     kind_of,
     load_vocabulary,
@@ -42,23 +40,19 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
-WORK_LAYOUT = 5
+WORK_LAYOUT = 6
+ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 
 
 def build_vocab(args: argparse.Namespace) -> None:
     """Train a vocabulary and write it: a vocab.txt for WordPiece, a .model file for sentencepiece."""
-    kind = kind_of(args.output).kind
-    if kind != args.tokenizer:
-        raise InputError(
-            f"--output: {args.output} would be read as {kind}, but --tokenizer is {args.tokenizer}; a sentencepiece "
-            "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
-        )
-    text = open_text(args, folder=False)
-    check_output_path("--output", unicode_path(args.output), args.overwrite)
+    text = open_text(args)
+    for path in (args.output, unicode_path(args.output)):
+        check_output_path("--output", path, args.overwrite, text.paths)
     with progress("reading", text.size, "B") as bar:
         lines = nonblank_lines(text, bar)
         train: Callable[[int, bool], Vocabulary]
-        if args.tokenizer == SentencePieceVocabulary.kind:
+        if kind_of(args.output) is SentencePieceVocabulary:
             train = partial(train_sentencepiece, list(lines), han=args.segmenter)
         else:
             train = partial(train_wordpiece, count_words(lines, args.lowercase))
@@ -69,19 +63,19 @@ def build_vocab(args: argparse.Namespace) -> None:
 
 def build_lexicon(args: argparse.Namespace) -> None:
     """Count n-grams, score them with the t-test, and write the best ones."""
-    if args.master and args.engine != "spark":
-        raise InputError("--master: only valid with --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     note_other_unicode(vocabulary.unicode)
-    text = open_text(args, folder=False)
-    check_output_path("--output", info_path(args.output), args.overwrite)
-    if args.engine == "spark":
+    text = open_text(args)
+    for path in (args.output, info_path(args.output)):
+        check_output_path("--output", path, args.overwrite, [*text.paths, args.vocab])
+    if args.master:
         check_spark()  # before the work of a stopped job of the other engine is removed
     settings = Settings(args.lowercase, args.segmenter, args.top, args.min_count)
-    plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
+    plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine="spark" if args.master else "local")
     with resumable_folder(args.output, plan) as folder:
-        check_output(args, folder=False)  # another process may have written it meanwhile
-        with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
+        # Another process may have written it meanwhile.
+        check_output_path("--output", args.output, args.overwrite)
+        with spark_context(args.master) if args.master else nullcontext() as context:
             engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
             result = count_best(engine, settings)
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
@@ -101,41 +95,49 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     lexicon = None
     if args.lexicon:
         lexicon = (own_lexicon if is_own_list(args.lexicon) else Lexicon.load)(args.lexicon, vocabulary)
-    text = open_text(args, folder=True)
-    shard = ""
-    if args.shard:
-        index, num_shards = args.shard
-        shard = f"{index + 1}/{num_shards}"
-        text = TextFiles(shard_files(text.paths, num_shards)[index], args.text_field)
+    text = open_text(args)
+    check_new_folder(args.output)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     plan, resources = resume_plan(args, text, **made_with)
     cutter = UnitCutter(vocabulary, lexicon, max_words=words_to_remember(resources.memory_bytes // resources.workers))
     cutter.check_ngrams()
     with resumable_folder(args.output, plan) as folder:
-        check_output(args, folder=True)
-        build_corpus(text, cutter, args.output, folder, resources, shard)
+        check_new_folder(args.output)  # another process may have written it meanwhile
+        build_corpus(text, cutter, args.output, folder, resources)
     print_corpus_summary(args.output)
 
 
-def join_command(args: argparse.Namespace) -> None:
-    """Join corpora that were built as shards, in the given order."""
-    check_output(args, folder=True, inputs=args.input)
-    with locked_name(args.output, f"{args.output}: is being written"):
-        check_output(args, folder=True, inputs=args.input)  # another process may have written it meanwhile
-        join_corpora(args.input, args.output)
-    print_corpus_summary(args.output)
+def print_lexicon_summary(path: Path, lexicon: Lexicon) -> None:
+    """Print the size of a lexicon."""
+    info, orders = lexicon.info, lexicon.ngrams.orders
+    sizes = ", ".join(f"{(orders == order).sum():,} of {counted(order, 'word')}" for order in map(int, info.top))
+    print(f"{path}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted")
+    left_out = counted(info.left_out, "n-gram")
+    print(f"left out: {left_out} with a single sub-word token, with more than {info.max_ngram_tokens}, or with [UNK]")
 
 
-def check_command(args: argparse.Namespace) -> None:
-    """Check that the files of corpora are unchanged since they were built."""
-    damaged = []
-    for path in args.corpus:
-        try:
-            print(f"{path}: {check_corpus(path)}")
-        except InputError as error:
-            damaged.append(str(error))
-    if damaged:
-        raise InputError("; ".join(damaged))
+def print_corpus_summary(path: Path) -> None:
+    """Print the size of a corpus and its share of [UNK]."""
+    corpus = Corpus(path)
+    info = corpus.info
+    print(
+        f"{path}: {counted(info.documents, 'document')}, {counted(info.tokens, 'token')}, "
+        f"{counted(info.units, 'unit')}; {counted(info.ngram_units, 'n-gram')} with "
+        f"{1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens; "
+        f"{corpus.unknown_share:.2%} of all tokens are [UNK]"
+    )
+    if warning := unknown_warning(corpus.unknown_share, corpus.vocabulary, ADVICE):
+        print_warning(f"{path}: {warning}")
+    # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.
+    is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
+    if (is_its_text or not info.ngram_units) and (warning := large_lexicon_warning(corpus)):
+        print_warning(f"{path}: {warning}")
+
+
+def open_text(args: argparse.Namespace) -> TextFiles:
+    """Return the input text. The other files that a command reads may be in the same folder."""
+    other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
+    return TextFiles(find_files(args.input, other), args.text_field)
 
 
 def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
@@ -164,7 +166,7 @@ def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:
 def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     main = OneLineParser(description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus")
 
     def add(name: str, run: Callable[[argparse.Namespace], None], *options: str) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
@@ -175,17 +177,13 @@ def build_parser() -> OneLineParser:
 
     text = "--input", "--text_field", "--cased"
     resources = "--memory", "--processes"
-    counting = "--top", "--min_count", "--max_ngram_tokens", "--engine", "--master"
-    vocab = add("vocab", build_vocab, *text, "--segmenter", "--tokenizer", "--size")
+    counting = "--top", "--min_count", "--max_ngram_tokens", "--master"
+    vocab = add("vocab", build_vocab, *text, "--segmenter", "--size")
     lexicon = add("lexicon", build_lexicon, *text, "--vocab", "--segmenter", *resources, *counting)
-    corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", "--shard", *resources)
-    join = add("join", join_command)
-    join.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
-    for parser in (vocab, lexicon):
-        add_output_file(parser, "the file to write", required=True)
-    for parser in (corpus, join):
-        add_output_file(parser, "the folder to write", type=Path, metavar="DIR", required=True)
-    add("check", check_command).add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
+    corpus = add("corpus", build_corpus_command, *text, "--vocab", "--lexicon", *resources)
+    add_output_file(vocab, "the file to write; if its name ends in .model, a sentencepiece model", required=True)
+    add_output_file(lexicon, "the file to write", required=True)
+    corpus.add_argument("--output", type=Path, metavar="DIR", required=True, help="the folder to make")
     return main
 
 

@@ -1,23 +1,16 @@
-"""The options of the reader's commands: parsers for values, the table of the options, and their checks."""
+"""The options of the reader's commands: parsers for values, and the table of the options."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from reader.corpus.memmap import FILES
-from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.system.output_files import check_output_path
 from reader.system.processes import available_cores
-from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES
-from reader.text.text_files import TextFiles
 from reader.tokenization.basic_tokenizer import SEGMENTERS
-from reader.tokenization.vocabulary_file import KINDS
 
 
 def parse_orders(text: str) -> dict[int, int]:
@@ -44,14 +37,6 @@ def parse_memory(text: str) -> int:
             f"{text!r}: too little memory; at least {2 * BASE_MEMORY_BYTES / 1e6:.0f}MB are needed"
         )
     return size
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-    """Parse "2/8", the second of eight shards, as (1, 8)."""
-    found = re.fullmatch(r"(\d+)/(\d+)", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected I/N with I from 1 to N, such as 2/8")
-    return int(found[1]) - 1, int(found[2])
 
 
 def parse_positive(text: str) -> int:
@@ -99,11 +84,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "number of processes (default: all cores, here %(default)s)",
     },
-    "--tokenizer": {
-        "choices": [kind.kind for kind in KINDS],
-        "default": KINDS[0].kind,
-        "help": "how words are split into tokens (%(default)s)",
-    },
     "--size": {
         "type": parse_positive,
         "default": 30000,
@@ -128,15 +108,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": 8,
         "help": "leave out n-grams of more sub-word tokens (%(default)s)",
     },
-    "--engine": {
-        "choices": ("local", "spark"),
-        "default": "local",
-        "help": "counting engine: processes on this machine, or Spark, which has its own settings for memory and cores "
-        "(%(default)s)",
-    },
     "--master": {
         "metavar": "URL",
-        "help": "master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
+        "help": "count with Spark at this URL, such as local[8], yarn or spark://HOST:7077; Spark has its own settings "
+        "for memory and cores",
     },
     "--lexicon": {
         "type": Path,
@@ -144,29 +119,4 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "a lexicon.tsv; its segmenter is used. Or a list of phrases of your own, one a line (docs/building.md)."
         " Without a lexicon every unit is a token, and every Han character a word",
     },
-    "--shard": {
-        "type": parse_shard,
-        "metavar": "I/N",
-        "help": "build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, "
-        "and `join` concatenates the shards",
-    },
 }
-
-
-def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
-    """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
-    other = [path for name in ("vocab", "lexicon") if (path := getattr(args, name, None))]
-    files = find_files(args.input, other)
-    check_output(args, folder, [*files, *other])
-    return TextFiles(files, args.text_field)
-
-
-def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:
-    """Raise InputError if --output cannot be written, see `check_output_path`, or is a folder of other files."""
-    check_output_path("--output", args.output, args.overwrite, inputs, folder)
-    if args.output.is_dir():
-        names = {path.name for path in args.output.iterdir()}
-        if CORPUS_INFO not in names:
-            raise InputError(f"{args.output}: is a folder without a corpus; it is not overwritten")
-        if others := sorted(names - FILES):
-            raise InputError(f"{args.output / others[0]}: not a file of a corpus; move it, or choose another --output")

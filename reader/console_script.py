@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from typing import NoReturn
 
 from reader import __version__
-from reader.commands import interrupts_end_at_once, run_command
+from reader.errors import one_line_errors, similar, write_or_drop
+from reader.system.progress import show_progress
 
 PROGRAM = "ernie-gram"
 # Topic -> command -> its module, and what it does. Modules are named by strings: the reader imports no other package.
@@ -16,8 +19,6 @@ TOPICS = {
         "vocab": ("reader.build", "train a vocabulary"),
         "lexicon": ("reader.build", "find the n-grams of a text"),
         "corpus": ("reader.build", "cut a text into units, and store them as a corpus"),
-        "join": ("reader.build", "join the shards of a corpus"),
-        "check": ("reader.build", "check that corpora are unchanged"),
     },
     "Pre-training": {
         "pretrain": ("ernie_gram.pretrain", "pre-train a model, in NPROC processes"),
@@ -52,30 +53,36 @@ MEMORY = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_thres
 
 def main() -> None:
     """Run the command that the first argument names; `sys.argv` has the arguments."""
-    with interrupts_end_at_once():
-        # Imported late: an interrupt ends this too with one line.
-        from reader.errors import similar, write_or_drop
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name in ("-h", "--help"):
+        write_or_drop(sys.stdout, f"{usage()}\n")
+        return
+    if name == "--version":
+        print(f"{PROGRAM} {__version__}")
+        return
+    if name not in MODULES:
+        sys.stderr.write(f"error: no command {name}{similar(name, MODULES)} (see {PROGRAM} --help)\n")
+        sys.exit(2)
+    if name in TRAINING:
+        set_memory()
+    program = PROGRAM
+    if MODULES[name] != MULTIPLE_COMMANDS:
+        program += f" {sys.argv.pop(1)}"
+    run_command(MODULES[name], program)
 
-        name = sys.argv[1] if len(sys.argv) > 1 else "--help"
-        if name in ("-h", "--help"):
-            write_or_drop(sys.stdout, f"{usage()}\n")
-            return
-        if name == "--version":
-            print(f"{PROGRAM} {__version__}")
-            return
-        if name not in MODULES:
-            sys.stderr.write(f"error: no command {name}{similar(name, MODULES)} (see {PROGRAM} --help)\n")
-            sys.exit(2)
-        if name in TRAINING:
-            set_memory()
-        module = MODULES[name]
-        if module == MULTIPLE_COMMANDS:
-            program = PROGRAM
-        else:
-            program = f"{PROGRAM} {name}"
-            del sys.argv[1]
-    # Outside the context above, because a command must be able to clean up after an interrupt.
-    run_command(module, program)
+
+def run_command(name: str, program: str = "") -> NoReturn:
+    """Import the module of a command, call its `main` as `one_line_errors` does, and end this process.
+
+    Args:
+        name: of the module.
+        program: what was typed before the arguments, for messages.
+    """
+    # argparse and load_config take the name of the program from there.
+    sys.argv[0] = program or f"python -m {name}"
+    show_progress()
+    one_line_errors(lambda: import_module(name).main())
+    sys.exit()
 
 
 def set_memory() -> None:

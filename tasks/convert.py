@@ -25,7 +25,8 @@ from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
 from reader.errors import OneLineParser, first_line
-from reader.system.output_files import claimed_new_folder
+from reader.system.lock_files import locked_name
+from reader.system.output_files import check_new_folder
 from tasks.training.finetuned import (
     FILE_NAME,
     TASK_SCORES,
@@ -96,7 +97,8 @@ def main() -> None:
         "--accept_loss", action="store_true", help="write what the format can hold, and list what is lost"
     )
     arguments = parser.parse_args()
-    with claimed_new_folder(arguments.target):
+    check_new_folder(arguments.target)
+    with locked_name(arguments.target, f"{arguments.target}: is being written"):
         convert(arguments)
 
 

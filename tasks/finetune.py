@@ -23,6 +23,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals, lost_peer_error
 from reader import console_script
+from reader.console_script import run_command
 from reader.errors import InputError, print_warning, write_or_drop
 from reader.system.atomic_files import write_atomically
 from tasks.files.submissions import form_of
@@ -171,3 +172,8 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
         MADE_FROM: run.made_from,
         "settings": asdict(run.config),
     }
+
+
+# As `paddle.distributed.launch tasks/finetune.py` starts it.
+if __name__ == "__main__":
+    run_command("tasks.finetune")

@@ -1,6 +1,7 @@
 """The processes of a job: how many the environment asks for, and their start on this machine.
 
-Ranks get the environment variables that Paddle reads. It is imported only to count the GPUs of its package for GPUs.
+Ranks get the environment variables of `paddle.distributed.launch`, which may start them as well, but watches them less
+than watch.py does. Paddle is imported only to count the GPUs of its package for GPUs.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from functools import cache
 from types import ModuleType
 
 from ernie_gram.distributed.processor import processor_settings, read_cpuinfo, read_mkl_setting
-from reader.commands import interrupts_end_at_once
 from reader.system.installation import child_environment
 from reader.system.processes import available_cores
 
@@ -75,7 +74,7 @@ def load_paddle() -> ModuleType:
     prepare_environment()
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
-    with quiet(), delayed_sigterm(), interrupts_end_at_once():
+    with quiet(), delayed_sigterm():
         import paddle
 
         paddle.disable_signal_handler()

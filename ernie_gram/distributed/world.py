@@ -1,7 +1,7 @@
 """The processes of a job, and the device of this one.
 
-The launcher starts several processes ("ranks"), each of which computes its share of every batch; without it the world
-has one process. No other package reads its environment or chooses a device.
+Our launcher, or `paddle.distributed.launch`, starts several processes ("ranks"), each of which computes its share of
+every batch; without it the world has one process. No other package reads its environment or chooses a device.
 
 This file is for commands, which import it before Paddle: it sets the environment that Paddle reads when it is loaded,
 and makes a rank end with its launcher. Modules for other programs must not import it, even indirectly; they use
@@ -25,11 +25,11 @@ from reader.errors import SystemRefusedError
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import show_progress
 
-# The environment variable of a rank with the process of its launcher; without it, other variables are not ours.
+# The environment variable with the process of our launcher.
 LAUNCHER = "ERNIE_GRAM_LAUNCHER"
-IS_RANK = LAUNCHER in os.environ
-WORLD_SIZE = int(os.environ["PADDLE_TRAINERS_NUM"]) if IS_RANK else 1
-RANK = int(os.environ["PADDLE_TRAINER_ID"]) if IS_RANK else 0
+IS_RANK = "PADDLE_TRAINER_ID" in os.environ
+WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 
 # The store of the second group. It is needed as long as the process runs.
 _second_store: object = None
@@ -43,7 +43,9 @@ if RANK:
 if IS_RANK:
     # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
     signal_at_parent_death(signal.SIGTERM)
-    if str(os.getppid()) != os.environ[LAUNCHER]:
+    try:
+        os.kill(int(os.environ.get(LAUNCHER) or os.getppid()), 0)
+    except ProcessLookupError:
         sys.exit(128 + signal.SIGTERM)  # the launcher has ended already
 
 

@@ -15,7 +15,7 @@ paddle2onnx's own optimisers are not used: one of them installs packages. ONNX R
 
 from __future__ import annotations
 
-from reader.commands import run_command
+from reader.console_script import run_command
 
 if __name__ == "__main__":
     run_command("ernie_gram.inference.onnx_folder")

@@ -17,8 +17,8 @@ from paddle import Tensor
 
 from ernie_gram.distributed.loading import THREADS
 from ernie_gram.paddle_private import MetaTensor, Value, eager_guard, in_memory_of, new_tensor, run_python
-from reader.commands import interrupts_handled_by
 from reader.system.compiled import numba
+from reader.system.processes import interrupts_handled_by
 
 # Exceptions that ended an operation, and KeyboardInterrupts; see `raised_as_they_are`.
 _raised: list[BaseException] = []

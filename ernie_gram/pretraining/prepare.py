@@ -18,8 +18,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.warm_start import check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
-from reader.build_messages import large_lexicon_warning
-from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo
+from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo, large_lexicon_warning
 from reader.errors import counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO

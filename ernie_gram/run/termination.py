@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn, TypeVar
 
-from reader.commands import handled_by
 from reader.errors import print_error, print_line
+from reader.system.processes import handled_by
 
 Item = TypeVar("Item")
 

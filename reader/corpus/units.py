@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from reader.corpus.boundaries import Units, build_trie, cut_lines
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, segmenter_of, spell
-from reader.system.arrays import Int32s, Int64s
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.word_index import WordIndex
 
@@ -79,19 +76,6 @@ class UnitCutter:
         self._words = WordIndex(self.vocabulary.lowercase, self._segmenter)
         self._words.add(self._lexicon_words)
         self._pieces.truncate(min(len(self._pieces), len(self._lexicon_words)))
-
-
-def token_counts(unit_counts: Int64s, ngram_tokens: Int32s, ngram_offsets: Int64s) -> Int64s:
-    """Return the number of occurrences of each token, including those inside n-grams; int64 [F].
-
-    Args:
-        unit_counts: int64 [C], the number of occurrences of each identity.
-        ngram_tokens, ngram_offsets: see UnitCutter.
-    """
-    num_tokens = len(unit_counts) - len(ngram_offsets) + 1
-    counts = unit_counts[:num_tokens].copy()
-    np.add.at(counts, ngram_tokens, np.repeat(unit_counts[num_tokens:], np.diff(ngram_offsets)))
-    return counts
 
 
 @dataclass(frozen=True)

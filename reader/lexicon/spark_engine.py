@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from reader.lexicon.counting_stages import split_segment
 from reader.lexicon.local_engine import LocalEngine
 from reader.system.processes import Result, Task
-from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles, digest_of
+from reader.text.text_files import TextFiles, digest_of, text_size
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -41,15 +40,26 @@ class SparkEngine(LocalEngine):
         # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
         text_field = self._text.text_field
-        groups = shard_files(paths, min(len(paths), 1 + self._text.text_size // SEGMENT_BYTES))
         split = partial(_split_files, lowercase, segmenter, text_field, SEGMENT_BYTES)
-        done = self._map(split, [(group, folder / f"{number}") for number, group in enumerate(groups)], "")
+        done = self._map(split, [(group, folder / f"{number}") for number, group in enumerate(grouped(paths))], "")
         segments, digests = ([each for parts in column for each in parts] for column in zip(*done, strict=True))
         return segments, digest_of(paths, text_field, digests)
 
     def _map(self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str) -> Iterable[Result]:
         # A few parts per core: to start a part takes longer than a small task.
         return self._context.parallelize(tasks, min(len(tasks), 4 * self._resources.workers)).map(function).collect()
+
+
+def grouped(paths: list[Path]) -> list[list[Path]]:
+    """Return files in groups of consecutive ones, each as small as possible with SEGMENT_BYTES or more of text."""
+    groups, size = list[list[Path]](), SEGMENT_BYTES
+    for path in paths:
+        if size >= SEGMENT_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(path)
+        size += text_size(path)
+    return groups
 
 
 def _split_files(

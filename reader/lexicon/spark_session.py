@@ -23,12 +23,12 @@ LOOPBACK = "127.0.0.1"
 def check_spark() -> None:
     """Raise InputError unless PySpark and Java are installed."""
     if not find_spec("pyspark") or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        raise InputError("--engine spark: needs Java 17 and PySpark; pip install 'pyspark>=3.5,<5', or set JAVA_HOME")
+        raise InputError("--master: needs Java 17 and PySpark; pip install 'pyspark>=3.5,<5', or set JAVA_HOME")
 
 
 @contextmanager
-def spark_context(master: str | None) -> Iterator[SparkContext]:
-    """Yield a context of Spark at `master`; without `master`, Spark runs on all cores of this machine.
+def spark_context(master: str) -> Iterator[SparkContext]:
+    """Yield a context of Spark at `master`, such as "local[8]".
 
     Call `check_spark` first. Raises InputError if Spark does not start, and as `one_line_failures` does.
     """
@@ -41,7 +41,7 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
         context = SparkContext(conf=SparkConf().setAll(spark_settings(master).items()))
     except (Py4JJavaError, PySparkException) as error:
         reason = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-        raise InputError(f"--engine spark: Spark does not start: {reason}") from error
+        raise InputError(f"--master: Spark does not start: {reason}") from error
     try:
         context.setLogLevel("OFF")
         with one_line_failures():
@@ -69,11 +69,11 @@ def one_line_failures() -> Iterator[None]:
         raise InputError(f"Spark gave up: {message.splitlines()[0]}") from error
 
 
-def spark_settings(master: str | None) -> dict[str, str]:
+def spark_settings(master: str) -> dict[str, str]:
     """Return the settings that every run needs; all other settings come from Spark's own configuration files."""
     settings = {
         "spark.app.name": "ernie-gram lexicon",
-        "spark.master": master or "local[*]",
+        "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "true" if sys.stderr and sys.stderr.isatty() else "false",
         # No limit: the driver must receive all kept words and l-grams. --top bounds their number.
@@ -83,6 +83,6 @@ def spark_settings(master: str | None) -> dict[str, str]:
         # Executors without an installed package import it from this path, on the storage shared with the driver.
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
-    if settings["spark.master"].startswith("local"):
+    if master.startswith("local"):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return settings

@@ -7,8 +7,6 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from reader.errors import InputError, similar
-
 # The folder with the packages: the root of a checkout, or site-packages.
 PACKAGES = Path(__file__).resolve().parents[2]
 # In a wheel, conf/ is a folder of ernie_gram (see setup.py).
@@ -43,18 +41,6 @@ def settings_file(path: Path) -> Path:
 def is_settings_file(name: str) -> bool:
     """Return whether a name is the path of a YAML file, rather than the name of settings in conf/."""
     return name.endswith((".yaml", ".yml"))
-
-
-def named_settings(name: str, folder: Path, what: str) -> Path:
-    """Return the YAML file that `name` means: a path, or else the name of a file in `folder`, a folder of conf/.
-
-    Raises InputError if there is no such file; `what` is the kind of settings for the message, such as "study".
-    """
-    path = settings_file(Path(name)) if is_settings_file(name) else folder / f"{name}.yaml"
-    if not path.is_file():
-        known = sorted(each.stem for each in folder.glob("*.yaml"))
-        raise InputError(f"{path}: no such {what}; the {folder.name} are {', '.join(known)}{similar(name, known)}")
-    return path
 
 
 def child_environment(**changes: str) -> dict[str, str]:

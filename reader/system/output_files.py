@@ -1,7 +1,7 @@
 """The rules for files and folders that a user names as the output of a command, and the work folder of a long one.
 
-The files of a run, checkpoint, corpus or model are never replaced; any other file only with --overwrite. Commands check
-this before their work begins.
+A folder is never replaced, nor is a file of a run, checkpoint, corpus or model; any other file only with --overwrite.
+Commands check this before their work begins.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +31,6 @@ MARKERS = {
     ),
     RUN: ("log.jsonl", "task.json", "step_*/state.json", "best/state.json"),
 }
-# Names that are reserved in these folders, even if no such file exists: a new file may change a model, too.
-OWN_NAMES = (
-    *("*.json", "*.yaml", "*.bin", "*.npy", "*.safetensors", "*.pdparams", "*.pdiparams", "*.h5", "*.model", "*.py"),
-    *("vocab.txt", "lexicon.tsv", "README.md", "params", "community", "*.onnx", ".*"),
-)
-OWN_NAMES_OF_RUNS = (
-    *("config.yaml", "held_out.json", "log.jsonl", "task.json", "task.yaml", "result.json", "skipped_rows.txt"),
-    *("vocab.txt*", "spm.model*", "lexicon.tsv", "lexicon.tsv.json", "predictions_*", "visualdl"),
-    *("console.txt", "launcher", "best", "starts.jsonl", "step_*", ".*"),
-)
 
 
 def add_output_file(parser: argparse._ActionsContainer, meaning: str, **more: Any) -> None:
@@ -50,12 +39,8 @@ def add_output_file(parser: argparse._ActionsContainer, meaning: str, **more: An
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
 
 
-def check_output_path(
-    option: str, path: Path, overwrite: bool, inputs: Iterable[Path] = (), folder: bool = False
-) -> None:
-    """Raise InputError unless the file (or folder, if `folder`) that an option names may and can be written.
-
-    Nothing is created.
+def check_output_path(option: str, path: Path, overwrite: bool, inputs: Iterable[Path] = ()) -> None:
+    """Raise InputError unless the file that an option names may and can be written; creates nothing.
 
     Args:
         overwrite: whether an existing one may be replaced.
@@ -63,24 +48,21 @@ def check_output_path(
     """
     if not path.name:
         raise InputError(f"{option}: {path} has no file name; give the path of the result")
-    check_not_own(option, path)
-    if folder and path.is_symlink():
-        raise InputError(f"{option}: {path} is a symbolic link; give the path of its target, {path.resolve()}")
-    if path.exists():
+    if path.exists() or path.is_symlink():
         if any(each.exists() and each.samefile(path) for each in inputs):
             raise InputError(f"{option}: {path} is also an input; choose another {option}")
-        if not (path.is_dir() if folder else path.is_file()):
-            is_now = "a folder" if path.is_dir() else "a file" if path.is_file() else "not a regular file"
-            wanted = "a folder" if folder else "a file"
-            raise InputError(f"{path}: is {is_now}, but the result is {wanted}; choose another {option}")
-    if (path.exists() or path.is_symlink()) and not overwrite:
-        raise InputError(f"{path}: already exists; choose another {option} or pass --overwrite")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is not a regular file; choose another {option}")
+        for folder in (path.parent.resolve() / path.name).parents:
+            if kind := kind_of(folder):
+                raise InputError(f"{option}: {path} belongs to the {kind} in {folder}; choose another {option}")
+        if not overwrite:
+            raise InputError(f"{path}: already exists; choose another {option} or pass --overwrite")
     check_writable(path.parent)
 
 
 def check_output_folder(option: str, folder: Path) -> None:
     """Raise InputError unless a command may write its files into a folder, which may exist; creates nothing."""
-    check_not_own(option, folder)
     kind = kind_of(folder)
     if kind not in (None, RUN):
         raise InputError(f"{option}: {folder} is the folder of a {kind}; choose another {option}")
@@ -90,33 +72,10 @@ def check_output_folder(option: str, folder: Path) -> None:
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raise InputError if a folder must not or cannot be created; creates nothing."""
+    """Raise InputError if a folder that a command makes exists or cannot be created; creates nothing."""
     if folder.exists() or folder.is_symlink():
         raise InputError(f"{folder}: exists already; choose another name, or remove it first")
-    check_output_path("DST", folder, overwrite=False, folder=True)
-
-
-@contextmanager
-def claimed_new_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing a folder that is to be created; raises InUseError if one is writing it.
-
-    Raises InputError if it must not or cannot be created.
-    """
-    check_new_folder(folder)
-    with locked_name(folder, f"{folder}: is being written"):
-        # Another process may have written it meanwhile.
-        check_new_folder(folder)
-        yield
-
-
-def check_not_own(option: str, path: Path) -> None:
-    """Raise InputError if a path has the name of one of the files of the run, corpus, checkpoint or model around it."""
-    place = path.parent.resolve() / path.name
-    for folder in place.parents:
-        kind = kind_of(folder)
-        names = OWN_NAMES_OF_RUNS if kind == RUN else OWN_NAMES if kind else ()
-        if any(fnmatch(place.relative_to(folder).parts[0], name) for name in names):
-            raise InputError(f"{option}: {path} belongs to the {kind} in {folder}; choose another {option}")
+    check_writable(folder.parent)
 
 
 def kind_of(folder: Path) -> str | None:

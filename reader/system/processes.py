@@ -1,4 +1,4 @@
-"""The cores of this machine: maps over tasks, in processes that end with their parent or in threads; and commands."""
+"""The cores of this machine: maps over tasks, in threads or in processes that end with theirs; commands; signals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -40,6 +42,32 @@ def signal_at_parent_death(number: int) -> None:
     If the parent has ended already, nothing is sent: compare `os.getppid()` with the expected parent afterwards.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+@contextmanager
+def interrupts_handled_by(handler: Callable[..., object]) -> Iterator[None]:
+    """Let a function handle SIGINT in this context, if it is the main thread's.
+
+    A handler other than Python's own is left in place: the caller may have set one, and a background job ignores
+    SIGINT.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    with handled_by(handler, signal.SIGINT):
+        yield
+
+
+@contextmanager
+def handled_by(handler: Callable[..., object], *signals: int) -> Iterator[None]:
+    """Let a function handle some signals in this context; call it from the main thread."""
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def lines_of_module(module: str, *arguments: str) -> Generator[str, None, None]:

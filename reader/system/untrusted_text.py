@@ -86,10 +86,6 @@ def read_json(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
         raise InputError(f"{path}: no such file")
     try:
         value = json_value(limited_text(path, max_bytes), _STRICT)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is not valid UTF-8") from error
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
     if not isinstance(value, dict):

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
-
 from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
@@ -91,24 +89,3 @@ def is_vocabulary(path: Path) -> bool:
 
 def _is_dangling(path: Path) -> bool:
     return path.is_symlink() and not path.exists()
-
-
-def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
-    """Return the files of each of `num_shards` shards.
-
-    The concatenated shards contain all files in their order. Each shard has at least one file, and the shards have
-    about the same number of bytes. Raises InputError if there are fewer files than shards.
-    """
-    if len(paths) < num_shards:
-        raise InputError(
-            f"--shard: {num_shards} shards need as many files, but the text has {len(paths)}; split it into more files"
-        )
-    ends = np.cumsum([path.stat().st_size for path in paths])
-    # The middle byte of a file decides to which shard the file belongs.
-    middles = ends - np.diff(ends, prepend=0) / 2
-    shards = np.minimum((middles * num_shards / max(1, ends[-1])).astype(int), num_shards - 1)
-    # Every shard has a file: enough of them are left for the shards that follow, and each file is at most one shard on.
-    places = np.arange(len(paths))
-    ahead = np.maximum(shards - places, num_shards - len(paths))
-    shards = places + np.minimum.accumulate(np.minimum(ahead, 0))
-    return [[paths[place] for place in np.flatnonzero(shards == shard)] for shard in range(num_shards)]

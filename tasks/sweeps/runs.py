@@ -21,7 +21,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, identity_differences
 from ernie_gram.run.run_log import CPU, RATE, RESULTS, read_log
 from reader.errors import InputError, located, similar
-from reader.system.installation import CONF, named_settings
+from reader.system.installation import CONF, is_settings_file, settings_file
 from reader.system.untrusted_text import json_value, limited_text, read_yaml
 from tasks.files.official import with_labels
 from tasks.metrics.catalog import METRICS
@@ -219,7 +219,7 @@ def read_grid(name: str, task: str) -> Grid:
 
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
-    path = named_settings(name, GRIDS, "grid")
+    path = settings_file(Path(name)) if is_settings_file(name) else GRIDS / f"{name}.yaml"
     grids, key = read_yaml(path), find_task(config_of(task).task).name
     if key not in grids:
         options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"

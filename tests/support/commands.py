@@ -180,8 +180,8 @@ def assert_one_line_error(done: Done, message: str, status: int = 2) -> None:
 
 
 def assert_every_file_is_own(folder: Path, kind: str) -> None:
-    """Assert that a folder is not empty, and that no path in it may be an output, because it belongs to this kind."""
-    paths = list(folder.rglob("*"))
+    """Assert that a folder has files, and that none of them may be an output, because it belongs to this kind."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
     assert paths
     for path in paths:
         with pytest.raises(InputError, match=f"belongs to the {kind} in "):

@@ -183,7 +183,7 @@ def test_files_are_replaced_on_request_inputs_never(rte: Path, tmp_path: Path, m
         (lines, f"--output: {lines} is also an input"),
         (tmp_path, f"--output: {lines} is also an input"),
         (weights, f"--output: {weights} belongs to the checkpoint in {rte / 'best'}"),
-        (rte / "result.json", f"--output: {rte / 'result.json'} belongs to the run in {rte}"),
+        (rte / "task.json", f"--output: {rte / 'task.json'} belongs to the run in {rte}"),
     ):
         assert_one_line_error(predict(rte, "--input", lines, "--output", output, "--overwrite"), message)
     assert_one_line_error(predict(rte, "--input", lines, "--output", other), f"{other}: already exists")

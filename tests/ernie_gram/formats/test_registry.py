@@ -170,7 +170,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "lower case": (lambda folder: edit_config(folder, do_lower_case=1), f"{CONFIG}: do_lower_case: "),
     "sections": (lambda folder: edit_config(folder, pretraining={"data": 3}), f"{CONFIG}: pretraining: "),
     "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: "),
-    "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),
+    "json": (
+        lambda folder: (folder / CONFIG).write_text("{"),
+        f"{CONFIG}: Expecting property name enclosed in double quotes: line 1 column 2",
+    ),
     "vocabulary": (
         lambda folder: (folder / VOCABULARY).write_text((folder / VOCABULARY).read_text() + "more\n"),
         f"{VOCABULARY}: 21 tokens",

@@ -136,7 +136,7 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 @needs_spark
 def test_command_makes_the_same_files(built: Path, text: Path, tmp_path: Path) -> None:
     local = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "local.tsv")).ok()
-    by_spark = ["--engine", "spark", "--master", "local[2]"]
+    by_spark = ["--master", "local[2]"]
     made = python(*ERNIE_GRAM, *arguments(built, text, tmp_path / "spark.tsv"), *by_spark).ok()
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     for suffix in ("", ".json"):
@@ -151,13 +151,20 @@ def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path, mo
     # The work of a stopped job of the other engine stays.
     with suppress(KeyboardInterrupt), resumable_folder(tmp_path / "lexicon.tsv", {}):
         raise KeyboardInterrupt
-    assert_one_line_error(call(main, *command, "--engine", "spark"), "--engine spark: ")
+    assert_one_line_error(call(main, *command, "--master", "local[2]"), "--master: needs ")
     assert (tmp_path / ".lexicon.tsv.work").is_dir()
-    assert_one_line_error(call(main, *command, "--master", "local[2]"), "--master: ")
 
 
-@pytest.mark.parametrize("master", [None, "yarn"])
-def test_executors_import_the_package_from_the_root_of_the_project(master: str | None) -> None:
+@pytest.mark.parametrize("master", ["local[*]", "yarn"])
+def test_executors_import_the_package_from_the_root_of_the_project(master: str) -> None:
     path = Path(spark_settings(master)["spark.executorEnv.PYTHONPATH"])
     assert path == ROOT
     assert (path / "reader" / "lexicon" / "spark_engine.py").is_file()
+
+
+def test_small_files_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_engine, "SEGMENT_BYTES", 100)
+    for name, size in (("a", 60), ("b", 60), ("c", 500), ("d", 0), ("e", 99), ("f", 1), ("g", 1)):
+        (tmp_path / f"{name}.txt").write_bytes(b"x" * size)
+    groups = spark_engine.grouped(sorted(tmp_path.iterdir()))
+    assert ["".join(path.stem for path in group) for group in groups] == ["ab", "c", "def", "g"]

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError, InUseError
+from reader.errors import InputError
 from reader.system.output_files import (
     MARKERS,
     check_new_folder,
     check_output_folder,
     check_output_path,
-    claimed_new_folder,
     kind_of,
 )
-from reader.tokenization.vocabulary_file import FILE_NAMES
 
 
 def marked(folder: Path, marker: str) -> Path:
@@ -27,25 +25,17 @@ def marked(folder: Path, marker: str) -> Path:
 
 
 @pytest.mark.parametrize(("kind", "marker"), [(kind, marker) for kind in MARKERS for marker in MARKERS[kind]])
-def test_own_names_are_refused_always_and_other_names_allowed(tmp_path: Path, kind: str, marker: str) -> None:
+def test_existing_files_of_runs_corpora_and_models_are_never_replaced(tmp_path: Path, kind: str, marker: str) -> None:
     folder = marked(tmp_path / "folder", marker)
     assert kind_of(folder) == kind
-    for name in (marker.replace("*", "4"), "lexicon.tsv", *FILE_NAMES, ".lock"):
+    (folder / "community").mkdir()
+    (folder / "community" / "readme").touch()
+    (tmp_path / "link").symlink_to(folder / "community")
+    for path in (folder / marker.replace("*", "4"), folder / "community" / "readme", tmp_path / "link" / "readme"):
         for overwrite in (False, True):
-            with pytest.raises(InputError, match=rf"^--to: .* belongs to the \w+( \w+)? in {tmp_path}"):
-                check_output_path("--to", folder / name, overwrite)
+            with pytest.raises(InputError, match=rf"^--to: {path} belongs to the \w+( \w+)? in {folder}"):
+                check_output_path("--to", path, overwrite)
     check_output_path("--to", folder / "answers.jsonl", False)
-
-
-@pytest.mark.parametrize("name", ["best/model.safetensors", "step_9", "step_9/x", "result.json", "predictions_dev.tsv"])
-def test_names_of_a_run_are_refused_even_if_they_are_new_and_through_links(tmp_path: Path, name: str) -> None:
-    run = marked(tmp_path / "run", "log.jsonl")
-    (tmp_path / "link").symlink_to(run)
-    for folder in (run, tmp_path / "link"):
-        with pytest.raises(InputError, match=f"belongs to the run in {run}; choose another --output"):
-            check_output_path("--output", folder / name, True)
-    (run / "mine.tsv").touch()
-    check_output_path("--output", run / "mine.tsv", True)
 
 
 def test_an_existing_file_is_replaced_on_request_only_and_an_input_or_no_file_never(tmp_path: Path) -> None:
@@ -71,27 +61,22 @@ def test_a_folder_of_runs_is_no_corpus_no_model_and_no_file_and_can_be_written(t
     for folder, message in (
         (marked(tmp_path / "corpus", "corpus.json"), "corpus is the folder of a corpus"),
         (marked(tmp_path / "model", "pytorch_model.bin"), "model is the folder of a model"),
-        (marked(tmp_path / "run", "log.jsonl") / "best", "belongs to the run "),
         (file, f"{file} is a file"),
         (Path("/proc/run"), "nothing can be written in /proc"),
     ):
         with pytest.raises(InputError, match=message):
             check_output_folder("paths.output", folder)
-    for folder in (tmp_path / "run", tmp_path / "new", tmp_path / "run" / "again"):
+    for folder in (marked(tmp_path / "run", "log.jsonl"), tmp_path / "new", tmp_path / "run" / "again"):
         check_output_folder("paths.output", folder)
     assert not (tmp_path / "new").exists()
 
 
-def test_one_process_at_a_time_creates_a_new_folder(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    with claimed_new_folder(target):
-        with pytest.raises(InUseError, match=rf"^{target}: is being written by process \d+ on "):
-            claimed_new_folder(target).__enter__()
-        target.mkdir()
-    assert [path.name for path in tmp_path.iterdir()] == ["target"]
-    with pytest.raises(InputError, match="exists already"), claimed_new_folder(target):
-        pass
-    with pytest.raises(InputError, match="belongs to the run "):
-        check_new_folder(marked(tmp_path / "run", "log.jsonl") / "step_7")
+def test_a_new_folder_does_not_exist_and_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to("nowhere")
+    for folder in (tmp_path, tmp_path / "dangling", Path()):
+        with pytest.raises(InputError, match="exists already"):
+            check_new_folder(folder)
     with pytest.raises(InputError, match=r"^/proc: nothing can be written in /proc"):
         check_new_folder(Path("/proc/target"))
+    check_new_folder(tmp_path / "more" / "target")
+    assert [path.name for path in tmp_path.iterdir()] == ["dangling"]

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reader.errors import InputError
-from reader.system.processes import lines_of_module, ordered_map
+from reader.system.processes import interrupts_handled_by, lines_of_module, ordered_map
 from tests.support.commands import ROOT, is_alive, wait_for
 
 
@@ -147,3 +148,15 @@ def test_the_process_is_asked_to_end_and_awaited(is_interrupted: bool, module: s
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
     assert (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_another_handler_of_interrupts_stays(handler: Any) -> None:
+    """A job in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with interrupts_handled_by(lambda *_: None):
+            assert signal.getsignal(signal.SIGINT) is handler
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
 
 from reader.errors import InputError
-from reader.text.input_files import find_files, shard_files
+from reader.text.input_files import find_files
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 
@@ -84,16 +83,3 @@ def test_input_that_would_be_read_twice_or_in_part_is_refused(tmp_path: Path, mo
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(InputError, match="locked: cannot be read: Permission denied"):
         find_files([str(tmp_path)])
-
-
-def test_concatenated_shards_contain_all_files_in_order(tmp_path: Path) -> None:
-    draw = random.Random(3)
-    for trial in range(30):
-        paths = [tmp_path / f"{trial}_{i:02}.txt" for i in range(draw.randint(1, 12))]
-        for path in paths:
-            path.write_bytes(b"x" * draw.choice([0, 1, 10, 500]))
-        num_shards = draw.randint(1, len(paths))
-        shards = shard_files(paths, num_shards)
-        assert len(shards) == num_shards
-        assert [path for shard in shards for path in shard] == paths
-        assert all(shards)

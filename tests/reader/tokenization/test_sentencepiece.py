@@ -13,7 +13,6 @@ import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from ernie_gram import fill_mask
-from reader.build import main
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter, UnitNames
 from reader.errors import InputError
@@ -23,7 +22,7 @@ from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sen
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary
 from tests.reader.corpus.test_builder import tokens_of
-from tests.support.commands import ERNIE_GRAM, assert_one_line_error, build, call, python
+from tests.support.commands import ERNIE_GRAM, build, python
 from tests.support.runs import TINY, pretrain_with
 
 HAN = "中国人民大学在北京。我们的研究人员在中国人民大学工作！北京是中国的首都，人工智能研究很重要。\n"
@@ -37,7 +36,7 @@ def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     train.write_text((built / "train.txt").read_text(encoding="utf-8") + "\n\n" + HAN * 60, encoding="utf-8")
     vocab, lexicon = str(folder / "spm.model"), str(folder / "lexicon.tsv")
     made = python(
-        *(*ERNIE_GRAM, "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
+        *(*ERNIE_GRAM, "vocab", "--size", "1000"),
         *("--input", str(train), "--output", vocab),
     ).ok()
     assert "LOG(" not in made.stderr
@@ -187,13 +186,6 @@ def test_vocabularies_differ_in_fingerprints(built: Path, pieces: Path, vocabula
     found.append(SentencePieceVocabulary(trained(**OURS)))
     assert len({each.fingerprint for each in found}) == 5
     assert load_vocabulary(pieces / "spm.model").fingerprint == vocabulary.fingerprint
-
-
-@pytest.mark.parametrize(("tokenizer", "name"), [("sentencepiece", "v.txt"), ("wordpiece", "v.model")])
-def test_an_output_name_of_another_kind_is_rejected(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
-    arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(tmp_path / name)]
-    assert_one_line_error(call(main, "vocab", *arguments), f"--output: {tmp_path / name} ")
-    assert not (tmp_path / name).exists()
 
 
 def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path, tmp_path: Path) -> None:

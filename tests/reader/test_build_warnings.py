@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from reader import build_messages
 from reader.build import main
-from reader.build_messages import large_lexicon_warning
-from reader.corpus.memmap import Corpus
+from reader.corpus import memmap
+from reader.corpus.memmap import Corpus, large_lexicon_warning
 from reader.tokenization.vocabulary import unknown_share, unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import build, call
@@ -36,7 +36,7 @@ def test_a_lexicon_too_large_for_its_text_is_noted(
     assert line.startswith(f"warning: {tmp_path / 'corpus'}: the lexicon is too large for this text: half of ")
     assert f" occur at most {median:,.0f} times" in line
     assert corpus_of(built, "held_out.txt", tmp_path / "held_out") == ""
-    monkeypatch.setattr(build_messages, "MIN_MEDIAN_OCCURRENCES", median)
+    monkeypatch.setattr(memmap, "MIN_MEDIAN_OCCURRENCES", median)
     assert corpus_of(built, "train.txt", tmp_path / "again") == ""
 
 
@@ -75,7 +75,8 @@ def test_a_corpus_has_the_same_share_with_and_without_a_lexicon_and_is_warned_of
         text = ["--input", str(folder / "text" / name)]
         build("lexicon", *text, *vocab, "--top", "2:4", "--output", lexicon, "--overwrite")
         for more in (["--lexicon", lexicon], []):
-            done = call(main, "corpus", *text, *vocab, *more, "--output", str(folder / "corpus"), "--overwrite")
+            shutil.rmtree(folder / "corpus", ignore_errors=True)
+            done = call(main, "corpus", *text, *vocab, *more, "--output", str(folder / "corpus"))
             assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), more
             assert f"warning: {folder / 'corpus'}: " in done.stderr
             assert "give a --vocab of the text's language" in done.stderr
