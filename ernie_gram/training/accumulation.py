@@ -18,7 +18,7 @@ from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
 from ernie_gram.paddle_private import add_
-from ernie_gram.training.config import OptimizerConfig, skips_updates
+from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
@@ -37,16 +37,14 @@ class Updater:
 
     Attributes:
         program: the program that updates; it is the only one without accumulation.
-        skips: whether updates that are not finite are skipped.
     """
 
     def __init__(self, job: Job, world: World) -> None:
         """Build the programs."""
         steps = accumulation_steps(job.batch_size, world.size, job.trainer.micro_batch)
-        self.skips = skips_updates(job.optimizer, job.trainer)
         self._accumulating: Program | None = None
         self._row_counts, self._world = job.row_counts, world
-        settings = (job.rate_scale, job.sparse_parameters, job.trainer.recompute, self.skips)
+        settings = (job.rate_scale, job.sparse_parameters, job.trainer.recompute)
         if steps == 1:
             self.program = build_training(job.network, job.optimizer, world, *settings)
         else:
@@ -94,7 +92,6 @@ def build_accumulation(
     rate_scale: Callable[[str], float] | None = None,
     sparse_parameters: Collection[str] = (),
     recompute: bool = False,
-    skips: bool = False,
 ) -> tuple[Program, Program]:
     """Return the program that adds up the gradients of a micro-batch, and the one that updates.
 
@@ -102,7 +99,7 @@ def build_accumulation(
     program of `build_training` fetches. Arguments are those of `build_training`.
     """
     with open_program([*network.fields, ROW_COUNTS], settings.precision, recomputes=recompute) as opened:
-        guard = UpdateGuard(settings) if skips else None
+        guard = UpdateGuard.of(settings)
         terms = network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]
         pairs, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
@@ -118,7 +115,7 @@ def build_accumulation(
                 add_(total, gradient)
         accumulating = opened.finish({})
     with open_program([]) as opened:
-        guard = UpdateGuard(settings, is_made_elsewhere=True) if skips else None
+        guard = UpdateGuard.of(settings, is_made_elsewhere=True)
         shares = shared(SHARES, [1 + len(terms)])
         sums = {name: shared(name + GRADIENT_SUM, shape) for name, shape in shapes.items()}
         used = {name: shared(name + LOOKUP_COUNTS, shapes[name][:1]) for name in by_row}

@@ -119,11 +119,11 @@ def build_training(
     rate_scale: Callable[[str], float] | None = None,
     sparse_parameters: Collection[str] = (),
     recompute: bool = False,
-    skips: bool = False,
 ) -> Program:
     """Build a program that makes one update, and keeps `loss`, each term by its name, and `grad_norm`.
 
-    It also adds up `loss` and the terms over the steps.
+    It also adds up `loss` and the terms over the steps. If the loss is scaled, it also keeps what UpdateGuard.judge
+    returns.
 
     With several ranks it also keeps `sent_bytes`: what this rank sends to others in the step.
 
@@ -133,11 +133,9 @@ def build_training(
     Args:
         network, settings, rate_scale, sparse_parameters: those of a Job.
         recompute: whether marked layers are recomputed (see recompute.py).
-        skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
-            UpdateGuard.judge returns.
     """
     with open_program(network.fields, settings.precision, recomputes=recompute) as opened:
-        guard = UpdateGuard(settings) if skips else None
+        guard = UpdateGuard.of(settings)
         terms = network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])
         counts.stop_gradient = True

@@ -57,6 +57,7 @@ class Trainer:
         self.step = self.consumed = 0
         self.progress = Progress()
         self._said_skipped = 0
+        self._may_skip = job.optimizer.first_loss_scale is not None
         self._agree_on_checkpoint()
         self._check_agreement()
         beat()
@@ -88,7 +89,7 @@ class Trainer:
         resume_from, trainer = self.job.resume_from, self.job.trainer
         # The size of micro-batches may differ, because nothing is exchanged within them.
         when = trainer.max_steps, trainer.log_every, trainer.eval_every, trainer.save_every, self.updater.accumulates
-        parts = [self.job.identity, self.job.evaluated, resume_from and resume_from.name, self.updater.skips, when]
+        parts = [self.job.identity, self.job.evaluated, resume_from and resume_from.name, when]
         plan = json.dumps(parts, sort_keys=True)
         what = "the settings, the corpora or the checkpoint"
         check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
@@ -111,7 +112,7 @@ class Trainer:
             self.progress = Progress(**state.selection)
             if state.loss_sums:
                 step_values.set_loss_sums(state.loss_sums)
-            if self.updater.skips and state.guard:
+            if self._may_skip and state.guard:
                 set_guard_state(state.guard)
             return []
         copy_from_first_rank(self.executor, names, self.world)
@@ -162,7 +163,7 @@ class Trainer:
                 is_last = self.step == settings.max_steps
                 is_logged = self.step % settings.log_every == 0 or is_last
                 # Reading the values waits for the device, so the time after it is that of all steps so far.
-                values = self._values() if is_logged or self.updater.skips else {}
+                values = self._values() if is_logged or self._may_skip else {}
                 if is_logged or not is_first:  # what is slow only once, such as compiling, is in the first step
                     meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
@@ -293,7 +294,7 @@ class Trainer:
             identity=self.job.identity,
             config=self.job.config,
             selection=asdict(self.progress),
-            guard=guard_state() if self.updater.skips else {},
+            guard=guard_state() if self._may_skip else {},
             loss_sums=step_values.loss_sums(),
         )
 

@@ -18,7 +18,6 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
-from ernie_gram.training.config import skips_updates
 from ernie_gram.training.program import Program, build_training
 
 Arrays = dict[str, np.ndarray]
@@ -79,5 +78,4 @@ def training_program(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build the program that the trainer runs, for one process."""
     world = World(0, 1, current_place())
     network, sparse = PretrainNetwork(config, sizes, 1), sparse_parameters(config)
-    skips = skips_updates(config.optimizer, config.trainer)
-    return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute, skips)
+    return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute)

@@ -217,7 +217,7 @@ def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(monkeypatch: py
     "changed",
     [
         *({"trainer": TrainerConfig(**{key: 7})} for key in ("max_steps", "log_every", "eval_every", "save_every")),
-        *({"evaluated": {"held_out": "2"}}, {"identity": {"seed": 2}}, {"accumulates": True}, {"skips": True}),
+        *({"evaluated": {"held_out": "2"}}, {"identity": {"seed": 2}}, {"accumulates": True}),
         {"resume_from": Path("step_2")},
     ],
     ids=str,
@@ -232,8 +232,7 @@ def test_ranks_must_agree_on_all_that_decides_what_they_exchange(
         trainer: Any = object.__new__(training.Trainer)
         trainer.executor, trainer.world = None, None
         trainer.job = SimpleNamespace(**{"trainer": TrainerConfig(), **values})
-        switches = {"skips": False, "accumulates": False}
-        trainer.updater = SimpleNamespace(**{key: values.get(key, off) for key, off in switches.items()})
+        trainer.updater = SimpleNamespace(accumulates=values.get("accumulates", False))
         trainer._check_agreement()
     assert found[0] == found[1] != found[2]
 
