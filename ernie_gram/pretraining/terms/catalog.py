@@ -56,7 +56,7 @@ def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
 
 
 def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
-    """Return the floating-point operations of a step of one process, without those of recomputing layers.
+    """Return the floating-point operations of a step of one process.
 
     Only those of matrix products are counted, which dominate, without the one by which a GPU draws samples. A product
     [n, k] x [k, m] takes 2 n k m of them. Products with a dimension of 1 are additions and inner products in another
@@ -64,11 +64,6 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
     below a hundredth of the attention.
     """
     return float(TRAINING * _flops(config, sizes, shape, terms_of(config.objective)))
-
-
-def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
-    """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all encoders."""
-    return float(_encoders(config, shape)) if config.trainer.recompute else 0.0
 
 
 def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, terms: list[Term]) -> int:
