@@ -102,8 +102,7 @@ class Job:
             arguments, so that a resumed run reads the same batches.
         evaluator: called every trainer.eval_every steps, and after the last step; None for no evaluation.
         evaluates_start: whether it is also called before the first step.
-        selection: how the best evaluation is chosen, whose model is kept in the folder `best`, and when training ends
-            early; None for neither.
+        selection: how the best evaluation is chosen, whose model is kept in the folder `best`; None for no choice.
         metrics_explained: a line for the console at the start, or "".
         start_values: applied after the parameters were drawn, unless the run resumes; None for none.
         learning_rate: step -> learning rate of the update that follows `step` updates.

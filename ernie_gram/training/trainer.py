@@ -33,7 +33,7 @@ from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
-from reader.errors import InputError, counted
+from reader.errors import InputError
 from reader.system.progress import progress
 
 
@@ -109,7 +109,7 @@ class Trainer:
             set_arrays(moments, optimizer_names(names), source, self.world.place)
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
-            self.progress = Progress(**state.selection)
+            self.progress = Progress(**{key: state.selection[key] for key in asdict(self.progress)})
             if state.loss_sums:
                 step_values.set_loss_sums(state.loss_sums)
             if self._may_skip and state.guard:
@@ -137,7 +137,7 @@ class Trainer:
 
     def _train(self) -> None:
         settings, batch_size = self.job.trainer, self.job.batch_size
-        if self.step >= settings.max_steps or self.has_ended_early:
+        if self.step >= settings.max_steps:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
         with (
             closing(self.job.batches(self.consumed, self.world)) as batches,
@@ -146,7 +146,7 @@ class Trainer:
             # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
             meters = None
-            while self.step < settings.max_steps and not self.has_ended_early:
+            while self.step < settings.max_steps:
                 is_first = meters is None
                 if meters is None:
                     meters = Meters(self.job, self.executor, self.world)
@@ -179,13 +179,6 @@ class Trainer:
                 if self.step % settings.save_every == 0 or is_last:
                     self.save()
                 self._evaluate_if_due()
-                if self.has_ended_early and not is_last:
-                    worse = counted(self.progress.num_worse, "evaluation")
-                    self.log.say(f"ended early at step {self.step}: no better score in {worse} in a row")
-                    # So that a resumed run ends here as well. A checkpoint is never replaced by another of its step: a
-                    # resumed run evaluates it again.
-                    if self.step != self._saved_step:
-                        self.save()
         beat()
         self.saver.finish()
         self.log.close()
@@ -201,11 +194,6 @@ class Trainer:
         sum_array(self.executor, np.zeros(1), self.world)
         self.log.close()
         termination.end(number)
-
-    @property
-    def has_ended_early(self) -> bool:
-        """Whether the evaluations have not improved for as long as the job allows."""
-        return self.job.selection is not None and self.progress.is_over(self.job.selection)
 
     def _update(self, micro_batches: list[Batch]) -> None:
         """Make one update. Its values stay on the device."""

@@ -108,21 +108,17 @@ class EvaluationConfig:
         choose: "best" makes the predictions with the model of the best evaluation, "last" with that of the last step.
         metric: the score of the task's metric that chooses the best evaluation, on the first dev split; null means the
             metric's main score.
-        patience: training ends after this number of evaluations in a row that are no better than the best; null means
-            no early end.
     """
 
     every: int | None = None
     batch_size: int = 32
     choose: Literal["best", "last"] = "best"
     metric: str | None = None
-    patience: int | None = None
 
     def __post_init__(self) -> None:
-        require_positive(self, "evaluation", "batch_size", "every", "patience")
-        for key in ("patience", "metric"):
-            is_used = self.choose == "best" or getattr(self, key) is None
-            require(is_used, f"evaluation.{key}", "is for evaluation.choose best; set it to best, or this to null")
+        require_positive(self, "evaluation", "batch_size", "every")
+        is_used = self.choose == "best" or self.metric is None
+        require(is_used, "evaluation.metric", "is for evaluation.choose best; set it to best, or this to null")
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,6 @@ def selection_metric(
     metric, score = METRICS[kind.task.metric], config.evaluation.metric
     missing = f"{kind.task.name} has no labelled dev split here; leave it out, or give null"
     require(bool(dev) or score is None, "evaluation.metric", missing)
-    require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
     score = score or metric.main
     # The data may decide which scores there are, and whether the metric fits.
     known = [scores_of_last_class(kind, split) for split in (*dev, *final)]

@@ -218,7 +218,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         evaluator=evaluator if run.dev else None,
         # Before the first step, the output layer is random.
         evaluates_start=False,
-        selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
+        selection=Selection(SCORE, metric.direction) if selects else None,
         metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),

@@ -55,7 +55,7 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
 ) -> None:
     from tasks.training.network import TaskNetwork, finetuning_job
 
-    run = checked(tiny_task, tmp_path / "run", "--evaluation.patience=2")
+    run = checked(tiny_task, tmp_path / "run")
     network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
     job = finetuning_job(replace(run, final=run.dev, digests={"final.dev": "digest"}), network, MagicMock())
     assert job.evaluated == {"dev": "digest"}
@@ -66,7 +66,7 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
     assert rates.argmax() in (2, 3)
     assert rates[-1] == 0
     np.testing.assert_allclose(np.diff(rates[3:]), -1e-2 / 29)
-    assert (job.selection.metric, job.selection.direction, job.selection.patience) == ("score", "max", 2)
+    assert (job.selection.metric, job.selection.direction) == ("score", "max")
     assert job.rate_scale("encoder_layer_0_ffn_fc_0.w_0") == pytest.approx(0.9**2)  # the setting of the tiny task
     given = read_model(tiny_task / "model").config
     changed = checked(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null").encoder
