@@ -145,13 +145,13 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
             form = form_of(run.task)
             path = run.output / f"{PREDICTIONS}{split.name}{Path(form.file_name(run.task, split.name)).suffix}"
             write_atomically(path, form.content(predictions))
-            headlines = headline(scores[split.name], run.metric, metric.main)
+            headlines = headline(scores[split.name], metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")
     return {
         "task": run.task.name,
-        "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
-        "score": scores[run.dev[0].name][run.metric] if run.dev else None,
+        "metric": {"name": metric.name, "chooses": metric.main, "unit": metric.unit},
+        "score": scores[run.dev[0].name][metric.main] if run.dev else None,
         "scores": scores,
         **({"constant": {"answer": constant, "scores": of_constant}} if of_constant else {}),
         **({"confusion": confusion} if any(confusion.values()) else {}),

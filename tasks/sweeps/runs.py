@@ -113,7 +113,6 @@ def planned_runs(
         require(is_free, key, "not among the options for every run; this command sets it")
     for key in grid:
         require(key not in OWN, key, "cannot vary; this command sets it")
-        require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     for values in itertools.product(*grid.values()):
         given = (f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True))
         options = (*settings, *overrides, *given)

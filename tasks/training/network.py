@@ -203,7 +203,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
             yield from steps_of_rank
 
     def evaluator(executor: paddle.static.Executor, world: World) -> Scores:
-        return evaluate(scorer(executor, world), run.dev, run.metric, config.evaluation.batch_size)
+        return evaluate(scorer(executor, world), run.dev, config.evaluation.batch_size)
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
     unit = "" if metric.unit == "none" else f" ({metric.unit})"
@@ -219,7 +219,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         # Before the first step, the output layer is random.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction) if selects else None,
-        metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",
+        metrics_explained=f"score is {metric.main}{unit} on {run.dev[0].name}" if run.dev else "",
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
         rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),
@@ -253,22 +253,16 @@ def rate_scale(name: str, num_layers: int, decay: float) -> float:
     return decay ** (num_layers + 1) if is_embedding else 1.0
 
 
-def evaluate(scorer: Scorer, splits: Sequence[SplitData], metric: str, batch_size: int) -> Scores:
-    """Return the headline scores of some splits: `metric` of the first one as "score", the others as SPLIT_METRIC."""
-    scores: Scores = {}
+def evaluate(scorer: Scorer, splits: Sequence[SplitData], batch_size: int) -> Scores:
+    """Return the headline scores of some splits: the main one of the first as "score", the others as SPLIT_METRIC."""
+    scores, main = Scores(), METRICS[scorer.kind.task.metric].main
     for split, predictions in scorer.predict(splits, batch_size):
-        main = METRICS[predictions.task.metric].main
-        found = headline(scorer.kind.evaluate(predictions), metric, main)
+        found = headline(scorer.kind.evaluate(predictions), main)
         scores |= {f"{split.name}_{name}": value for name, value in found.items()}
-    return {SCORE: scores.pop(f"{splits[0].name}_{metric}"), **scores}
+    return {SCORE: scores.pop(f"{splits[0].name}_{main}"), **scores}
 
 
-def headline(scores: Scores, chosen: str, main: str) -> Scores:
-    """Return the chosen score of a split and the next few scores that are no counts.
-
-    A split without the chosen score, such as that of a type of entities, has the metric's main score only.
-    """
-    if chosen not in scores:
-        return {main: float(scores[main])}
-    others = [name for name, value in scores.items() if name != chosen and not isinstance(value, int)]
-    return {name: float(scores[name]) for name in (chosen, *others[: MAX_SHOWN - 1])}
+def headline(scores: Scores, main: str) -> Scores:
+    """Return the main score of a split and the next few scores that are no counts."""
+    others = [name for name, value in scores.items() if name != main and not isinstance(value, int)]
+    return {name: float(scores[name]) for name in (main, *others[: MAX_SHOWN - 1])}

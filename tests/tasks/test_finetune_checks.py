@@ -99,7 +99,6 @@ def test_data_that_are_unlikely_to_be_meant_give_a_warning_each(
         (["--paths.model=nowhere"], "nowhere: "),
         (["--paths.data=nowhere"], "nowhere"),
         (["--input.max_seq_len=512"], "input.max_seq_len: 512 exceeds the 40 positions of "),
-        (["--evaluation.metric=f1"], "evaluation.metric: 'f1'"),
         (["--paths.output=/proc/else/run"], "/proc/else/run: "),
     ],
 )

@@ -40,8 +40,6 @@ def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:
     config = load("--config", str(CONF / "cmrc2018.yaml"), "--trainer.save_every=7")
     (tmp_path / "config.yaml").write_text(explained_yaml(config))
     assert load("--config", str(tmp_path / "config.yaml")) == config
-    with pytest.raises(InputError, match=r"evaluation.metric: is for evaluation.choose best"):
-        load("--evaluation.choose=last", "--evaluation.metric=f1")
 
 
 @pytest.mark.parametrize(
