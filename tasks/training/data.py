@@ -38,7 +38,6 @@ from tasks.training.config import FinetuneConfig
 
 # The variable with the path of shared data, for the processes that this one starts.
 SHARED = "ERNIE_GRAM_PREPARED"
-FINAL = "final."
 # Bad rows that are listed on the console; `ernie-gram check-files` lists all.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
@@ -161,13 +160,10 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
 
 
 def file_digests(task: Task, folder: Path) -> Identity:
-    """Return digests of a task that has its labels, and of the files of its labelled splits in a folder.
-
-    The keys of splits that are only evaluated at the end, which are no part of a run's identity, begin with FINAL.
-    """
+    """Return digests of a task that has its labels, and of the files of its labelled splits in a folder."""
     during, at_end = evaluated_splits(task, folder)
-    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
-    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
+    splits = (TRAIN, *during, *at_end)
+    digests = {f"data.{split}": digest_of_files(find_files(task, folder, split)[0]) for split in splits}
     definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
     return {"task": f"{task.name} ({definition[:16]})", **digests}
 

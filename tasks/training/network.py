@@ -40,7 +40,7 @@ from tasks.kinds.features import Features
 from tasks.kinds.networks import KindHead
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
-from tasks.training.data import FINAL, SplitData, evaluation_batches, micro_batches, rank_batches
+from tasks.training.data import SplitData, evaluation_batches, micro_batches, rank_batches
 from tasks.training.finetuned import LoadedModel
 from tasks.training.prepare import Finetuning
 
@@ -227,7 +227,6 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
         row_counts=run.kind.row_counts,
-        evaluated={split.name: run.digests[f"{FINAL}{split.name}"] for split in run.final},
     )
 
 

@@ -31,7 +31,6 @@ from tasks.files.official import VARIABLE, data_folder
 from tasks.kinds.task import Task
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
-    FINAL,
     TaskData,
     epoch_steps,
     read_data,
@@ -172,7 +171,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     require(longest <= positions, "input.max_seq_len", too_long)
     data: TaskData = shared() or read_data(config, model, world_size)
     made_from = {**model_identity(model), **data.digests}
-    identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
+    identity = config.identity() | made_from
     seconds = time.monotonic() - began
     output = output_folder(config, data.task)
     found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))

@@ -125,7 +125,7 @@ def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, 
     record = finished_finetuning(finetuned)
     # New settings and splits that are gone do not make another run.
     del record["settings"]["max_train_examples"]
-    record["settings"]["final.test"] = "0" * 64
+    record["settings"]["data.test"] = "0" * 64
     check(run, record)
     if changed == "model":
         model = read_model(task / "model")

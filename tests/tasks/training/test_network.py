@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -50,8 +49,7 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
 
     run = checked(tiny_task, tmp_path / "run")
     network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-    job = finetuning_job(replace(run, final=run.dev, digests={"final.dev": "digest"}), network, MagicMock())
-    assert job.evaluated == {"dev": "digest"}
+    job = finetuning_job(run, network, MagicMock())
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
     assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
     assert (job.optimizer.warmup_steps, job.optimizer.decay_steps) == (3, 32)
