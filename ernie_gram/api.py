@@ -124,19 +124,6 @@ class Model:
             self._layer, self._forward = load_layer(self._record), None
         return self._layer
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether parameters of `layer` are no longer those that were read; raises InputError as `save` does."""
-        return self._present() is not self._record
-
-    def _present(self) -> ModelRecord:
-        """Return the record with the current parameters of `layer`, or the one that was read if they are equal."""
-        if self._layer is None:
-            return self._record
-        from ernie_gram.eager import with_parameters_of
-
-        return with_parameters_of(self._layer, self._record)
-
     def save(
         self,
         folder: str | Path,
@@ -159,7 +146,11 @@ class Model:
         """
         is_program = self._record.format == NAME
         require(not is_program, str(self.folder), "an exported program; load the model that it was exported from")
-        record = self._present()
+        record = self._record
+        if self._layer is not None:
+            from ernie_gram.eager import with_parameters_of
+
+            record = with_parameters_of(self._layer, record)
         if head is not None:
             import_paddle()
             from ernie_gram.eager import head_arrays
