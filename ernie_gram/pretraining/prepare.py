@@ -18,7 +18,6 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.warm_start import check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
-from reader.build_messages import large_lexicon_warning
 from reader.corpus.memmap import KEPT, Corpus, CorpusInfo
 from reader.errors import counted, located
 from reader.system.atomic_files import write_atomically
@@ -76,16 +75,14 @@ class Run:
         )
 
     def warnings(self) -> list[str]:
-        """Return one line for each corpus that is valid but unlikely to be meant."""
-        lines, corpus = [], self.config.paths.corpus
-        if self.config.objective.is_explicit and (warning := large_lexicon_warning(self.train.corpus)):
-            lines.append(f"{corpus}: {warning}")
-        if self.held_out and self.held_out.corpus.info.text == self.train.corpus.info.text:
-            lines.append(
-                f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
-                "whether the model has learned more than this text by heart; build it from other text"
-            )
-        return lines
+        """Return a line for a held-out corpus that is valid but unlikely to be meant."""
+        corpus, held_out = self.train.corpus, self.held_out.corpus if self.held_out else None
+        if held_out is None or held_out.info.text != corpus.info.text:
+            return []
+        return [
+            f"paths.held_out: {held_out.path} has the text of {corpus.path}, so evaluation does not show whether the "
+            "model has learned more than this text by heart; build it from other text"
+        ]
 
     def claim_output(self) -> IO[bytes]:
         """Lock the output folder, and write the settings, the vocabulary and the lexicon into it.
