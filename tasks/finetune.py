@@ -32,7 +32,7 @@ from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import share
-from tasks.training.prepare import MADE_FROM, PREDICTIONS, Finetuning, output_folder, prepare
+from tasks.training.prepare import PREDICTIONS, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -169,7 +169,7 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
         },
         "processes": world.size,
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
-        MADE_FROM: run.made_from,
+        "identity": run.identity,
         "settings": asdict(run.config),
     }
 

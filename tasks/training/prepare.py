@@ -39,8 +39,6 @@ from tasks.training.data import (
 from tasks.training.finetuned import TaskDescription, write_description
 
 PREDICTIONS = "predictions_"
-# The key of Finetuning.made_from in result.json.
-MADE_FROM = "made_from"
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,6 @@ class Finetuning(TaskData):
         config: its settings.
         output: its folder.
         model: the given model.
-        made_from: what can change the result besides the settings: digests of the task, the model and the data.
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
@@ -61,7 +58,6 @@ class Finetuning(TaskData):
     config: FinetuneConfig
     output: Path
     model: ModelRecord
-    made_from: Identity
     identity: Identity
     found: list[Path]
     resume_from: Path | None
@@ -170,8 +166,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     too_long = f"{longest} exceeds the {positions} positions of {model.source}"
     require(longest <= positions, "input.max_seq_len", too_long)
     data: TaskData = shared() or read_data(config, model, world_size)
-    made_from = {**model_identity(model), **data.digests}
-    identity = config.identity() | made_from
+    identity = config.identity() | model_identity(model) | data.digests
     seconds = time.monotonic() - began
     output = output_folder(config, data.task)
     found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
@@ -182,7 +177,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         config=config,
         output=output,
         model=model,
-        made_from=made_from,
         identity=identity,
         found=found,
         resume_from=resume_from,

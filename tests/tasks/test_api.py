@@ -174,7 +174,7 @@ def test_training_is_that_of_the_command(
     assert trained.source == tmp_path / "run" / "best"
     assert "final step " in capsys.readouterr().out
     found, expected = (json.loads((run / "result.json").read_text()) for run in (tmp_path / "run", finetuned))
-    for key in ("scores", "model", "made_from"):
+    for key in ("scores", "model", "identity"):
         assert found[key] == expected[key]
     for name, values in read_model(finetuned).parameters.items():
         np.testing.assert_array_equal(read_model(tmp_path / "run").parameters[name], values)

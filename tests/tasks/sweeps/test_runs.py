@@ -156,7 +156,7 @@ def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path
     assert (record["task"], record["metric"]) == ("task", found["metric"])
     assert record["result"]["score"] == record["result"]["dev.accuracy"] == 100 * found["score"]
     assert record["result"]["steps"] == found["steps"]["total"]
-    for damaged in ("{}", json.dumps({**found, "score": None}), json.dumps({**found, "made_from": None})):
+    for damaged in ("{}", json.dumps({**found, "score": None}), json.dumps({**found, "identity": None})):
         write(tmp_path / "result.json", damaged)
         with pytest.raises(InputError, match=r"result\.json: damaged"):
             finished_finetuning(tmp_path)
