@@ -197,7 +197,7 @@ def finished_finetuning(folder: Path) -> Record | None:
             if name in values
         }
         numbers = {"chosen_step": found["steps"]["chosen"], "steps": found["steps"]["total"]}
-        result = {"score": factor * found["score"], **scores, **numbers, "seconds": sum(found["seconds"].values())}
+        result = {"score": factor * found["score"], **scores, **numbers, "seconds": float(found["seconds"])}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: damaged, of an earlier version, or without a score: {error}; {ADVICE}") from error
     known = {"kind": "fine-tuning", "task": found["task"], "metric": found["metric"], "result": result}

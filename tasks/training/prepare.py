@@ -5,7 +5,6 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -52,7 +51,6 @@ class Finetuning(TaskData):
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
-        seconds: wall time of reading and encoding the data.
     """
 
     config: FinetuneConfig
@@ -61,7 +59,6 @@ class Finetuning(TaskData):
     identity: Identity
     found: list[Path]
     resume_from: Path | None
-    seconds: float
 
     @cached_property
     def epoch_steps(self) -> int:
@@ -155,7 +152,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     If the launcher has checked the run, the data that it read are used. `is_first` is whether this is rank 0, which
     alone reads large files of a checkpoint, and writes. Raises InputError that names the key or file.
     """
-    began = time.monotonic()
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
     folder = config.paths.data or str(data_folder() or "")
@@ -167,7 +163,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     require(longest <= positions, "input.max_seq_len", too_long)
     data: TaskData = shared() or read_data(config, model, world_size)
     identity = config.identity() | model_identity(model) | data.digests
-    seconds = time.monotonic() - began
     output = output_folder(config, data.task)
     found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
     finished = f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT}"
@@ -180,7 +175,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         identity=identity,
         found=found,
         resume_from=resume_from,
-        seconds=seconds,
     )
 
 
