@@ -1,4 +1,4 @@
-"""Tools of the model and the training for the program that is being built: precision, clean-up and modes.
+"""Tools of the model and the training for the program that is being built: precision, clean-up, layers and modes.
 
 Parameters, residual connections, LayerNorm and losses are float32; products, and what lies between two of them, are in
 the precision of `computing`.
@@ -39,13 +39,14 @@ class _Network(NamedTuple):
     casts: _Casts
     precision: str = "float32"
     fuses: bool = False
+    recomputes: bool = False
 
 
 _current = [_Network(_Casts(paddle.float32))]
 
 
 @contextmanager
-def computing(precision: str, fuses: bool = False) -> Iterator[None]:
+def computing(precision: str, fuses: bool = False, recomputes: bool = False) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
     The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, only
@@ -54,9 +55,10 @@ def computing(precision: str, fuses: bool = False) -> Iterator[None]:
     Args:
         fuses: whether this project's operations for a CPU are used: an encoder layer is one, and so is the softmax over
             the classes.
+        recomputes: whether the backward pass of an encoder layer that is one operation computes it again.
     """
     dtype = paddle.float32 if on_cpu() else getattr(paddle, precision)
-    _current.append(_Network(_Casts(dtype), precision, fuses))
+    _current.append(_Network(_Casts(dtype), precision, fuses, recomputes))
     try:
         yield
     finally:
@@ -81,6 +83,11 @@ def fuses() -> bool:
 def rounds() -> bool:
     """Return whether the factors of products are to be rounded to bfloat16."""
     return _current[-1].precision == "bfloat16"
+
+
+def recomputes() -> bool:
+    """Return whether encoder layers that are one operation are to be computed again in the backward pass."""
+    return _current[-1].recomputes
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:
@@ -139,6 +146,25 @@ def _is_changed_in_place(value: Value) -> bool:
     lists = [reader.result(0) for reader in readers if reader.name() == "builtin.combine"]
     readers += [reader for each in lists for reader in each.all_used_ops()]
     return any(reader.name().endswith("_") for reader in readers)
+
+
+# Integer attribute of marked operations: the layer that they belong to.
+LAYER = "recompute_layer"
+
+
+class MarkedLayer:
+    """Marks the operations that are added to the program in its context as one layer; in dynamic mode, does nothing.
+
+    The operations must not draw random numbers, except for dropout. No generator: `paddle.jit` cannot convert those.
+    """
+
+    def __enter__(self) -> None:
+        self.block = None if paddle.in_dynamic_mode() else paddle.static.default_main_program().global_block()
+        self.first = len(self.block.ops) if self.block else 0
+
+    def __exit__(self, *error: object) -> None:
+        for operation in self.block.ops[self.first :] if self.block else ():
+            operation.set_int_attr(LAYER, self.first)
 
 
 @contextmanager

@@ -41,6 +41,13 @@ divide_all_ = paddle._C_ops.check_finite_and_unscale_
 squared_norm = paddle.nn.clip._squared_l2_norm
 # A sequence of values as the list that an operation takes as one input (3.3.1).
 combine = paddle._C_ops.builtin_combine
+# The gradient of the input of a dropout (3.3.1), from its mask, uint8, the gradient of its result, the rate, whether
+# nothing is dropped, and the mode.
+dropout_gradient = paddle._C_ops.dropout_grad
+# Let operations that follow be added in front of an operation of the current program, or after it, or at the end of a
+# block (3.3.1).
+insert_before, insert_after = paddle.pir.set_insertion_point, paddle.pir.set_insertion_point_after
+insert_at_end = paddle.pir.set_insertion_point_to_block_end
 # Write a program to a JSON file, whose path is text (3.3.1).
 write_program = paddle.base.core.serialize_pir_program
 # A context in dynamic mode, also within static mode (3.3.1).

@@ -135,16 +135,21 @@ class Layer(NamedTuple):
     key: np.ndarray
     settings: Settings
 
-    def forward(self, x: np.ndarray, out: np.ndarray, kept: Kept) -> None:
-        """Set out, float32 [M, H], to the rows x, [N, H], after the layer, and what is kept of it."""
+    def forward(self, x: np.ndarray, out: np.ndarray, kept: Kept, attends: bool = True) -> None:
+        """Set out, float32 [M, H], to the rows x, [N, H], after the layer, and what is kept of it.
+
+        Args:
+            attends: False if `attended` and `log_sums` are set already.
+        """
         (parameters, *_), rounds, epsilon = self, self.settings.rounds, self.settings.epsilon
         x_factor = factor(x, rounds)
         for third, matrix in zip(_thirds(kept.projected), parameters.projections, strict=True):
             product(x_factor, weight(matrix, rounds), third)
         rows.add_bias(kept.projected, np.concatenate(parameters.projection_biases), kept.projected)
-        attended = kept.attended.reshape(len(x), self.settings.heads, -1)
-        for part, arguments in self._attention_arguments(kept.projected):
-            attention.attention(*arguments, attended[part], kept.log_sums[part])
+        if attends:
+            attended = kept.attended.reshape(len(x), self.settings.heads, -1)
+            for part, arguments in self._attention_arguments(kept.projected):
+                attention.attention(*arguments, attended[part], kept.log_sums[part])
         product(factor(self._selected(kept.attended), rounds), weight(parameters.output, rounds), kept.first)
         norm = parameters.attention_scale, parameters.attention_shift, epsilon, *self._mask(1)
         residual = self._selected(x)
@@ -275,6 +280,35 @@ def infer_layers(
         kept = Kept._make([*others, first[:m], normal[:m], hidden[:m], hidden[:m], first[:m]])
         Layer(parameters, read, _NO_KEY, settings).forward(x, target, kept)
         x = target
+
+
+def train_layer(layer: Layer, x: np.ndarray, out: np.ndarray, kept: Sequence[np.ndarray]) -> None:
+    """Set out, float32 [M, H], to the rows x, [N, H], after a layer.
+
+    Args:
+        kept: arrays for the attributes of Kept, or for its first two, which are set.
+    """
+    layer.forward(x, out, _memory(layer, x, len(out), kept))
+
+
+def layer_gradients(layer: Layer, x: np.ndarray, kept: Sequence[np.ndarray], gradient: np.ndarray, *found: Any) -> None:
+    """Set gradients of a layer; see `Layer.backward`.
+
+    Args:
+        kept: what `train_layer` set; the rest is computed again.
+    """
+    memory = _memory(layer, x, len(gradient), kept)
+    if len(kept) < len(memory):
+        layer.forward(x, empty(gradient.shape), memory, attends=False)
+    layer.backward(x, memory, gradient, *found)
+
+
+def _memory(layer: Layer, x: np.ndarray, m: int, kept: Sequence[np.ndarray]) -> Kept:
+    """Return what is there of the results of a layer, and memory for the others."""
+    (count, width), inner = x.shape, layer.parameters.inner.shape[1]
+    wide = [(count, width), (count, layer.settings.heads), (count, 3 * width)]
+    shapes = [*wide, (m, width), (m, width), (m, inner), (m, inner), (m, width)]
+    return Kept._make([*kept, *map(empty, shapes[len(kept) :])])
 
 
 def _thirds(matrix: np.ndarray) -> list[np.ndarray]:

@@ -13,11 +13,12 @@ import paddle
 from ernie_gram.kernels.custom_operations import Result, Shape, add_operation
 from ernie_gram.kernels.encoder_layers import (
     Given,
-    Kept,
     Layer,
     Parameters,
     Settings,
     infer_layers,
+    layer_gradients,
+    train_layer,
 )
 from ernie_gram.kernels.operations import with_gradients
 from ernie_gram.paddle_private import Value
@@ -80,18 +81,21 @@ def matrices_of_layers(program: paddle.static.Program) -> list[str]:
     return [names[value.id] for value in read if len(value.shape) == 2]
 
 
-def encoder_layer(rows_NH: Value, layer: Sequence[Value], given: Given, key: Value, settings: Settings) -> Value:
+def encoder_layer(
+    rows_NH: Value, layer: Sequence[Value], given: Given, key: Value, settings: Settings, recomputes: bool
+) -> Value:
     """Return rows, [M, H], after a layer with dropout, with its gradients.
 
     Args:
         layer: its parameters, in the order of Parameters.
         key: int32 [2], which decides the masks.
+        recomputes: whether the backward pass computes the layer again, except for the attention, which is kept.
     """
     width, inner = layer[Parameters._fields.index("inner")].shape
     kept: list[Result | _Selected] = [Result(0), Result(0, last=settings.heads), Result(0, last=3 * width)]
     kept += [_result(given, size) for size in (width, width, inner, inner, width)]
     inputs = (rows_NH, *given, *layer, key)
-    results = (_result(given, width), *kept)
+    results = (_result(given, width), *kept[: 2 if recomputes else None])
     out, *found = add_operation("encoder_layer", _encoder_layer, inputs, results, settings)
     # The biases get gradients if they are trained.
     biases = [_GIVEN + Given._fields.index(name) for name in ("bias", "self_bias")]
@@ -111,7 +115,7 @@ def encoder_layer(rows_NH: Value, layer: Sequence[Value], given: Given, key: Val
 
 def _encoder_layer(x: np.ndarray, *arrays_and_settings: Any) -> None:
     layer, (out, *kept) = _layer(arrays_and_settings)
-    layer.forward(x, out, Kept._make(kept))
+    train_layer(layer, x, out, kept)
 
 
 def _encoder_layer_backward(x: np.ndarray, *arrays_and_settings: Any) -> None:
@@ -119,7 +123,7 @@ def _encoder_layer_backward(x: np.ndarray, *arrays_and_settings: Any) -> None:
     layer, others = _layer((*others, settings))
     kept, (gradient, of_x, *found) = others[:count], others[count:]
     biases = [found.pop() if is_trained else None for is_trained in reversed(trained)]
-    layer.backward(x, Kept._make(kept), gradient, of_x, Parameters(*found), *reversed(biases))
+    layer_gradients(layer, x, kept, gradient, of_x, Parameters(*found), *reversed(biases))
 
 
 def _layer(arrays_and_settings: Sequence[Any]) -> tuple[Layer, list[np.ndarray]]:

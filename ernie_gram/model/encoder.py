@@ -6,6 +6,7 @@ A heads, M slots. For rows without padding (PackedRows) read B as 1, and L as th
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import paddle
@@ -13,7 +14,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import float32, fuses, rounds
+from ernie_gram.graph import MarkedLayer, float32, fuses, recomputes, rounds
 from ernie_gram.kernels.encoder_layers import Given, Settings
 from ernie_gram.kernels.layer_operations import encoder_layer, encoder_layers
 from ernie_gram.kernels.operations import dropout_keys
@@ -254,7 +255,8 @@ class Encoder(nn.Layer):
         else:
             shared = self._shared(input_ids_BL, lengths_B, slots_BK, sizes)
             for layer in self.layers:
-                rows = layer(rows, shared, numbers_M if layer is self.layers[-1] else None)
+                with MarkedLayer() if self.training else nullcontext():
+                    rows = layer(rows, shared, numbers_M if layer is self.layers[-1] else None)
         if wanted_M is not None and slots_BK is not None:
             sizes = tuple(paddle.shape(x.flatten())[0] for x in (wanted_M, slots_BK))
         context, query_rows = split(rows, sizes)
@@ -281,7 +283,7 @@ class Encoder(nn.Layer):
             return encoder_layers(rows_TH, [layer.values for layer in self.layers], given, settings).unsqueeze(0)
         for layer, key in zip(self.layers, dropout_keys(len(self.layers)), strict=True):
             read = given if layer is self.layers[-1] else given._replace(wanted=None)
-            rows_TH = encoder_layer(rows_TH, layer.values, read, key, settings)
+            rows_TH = encoder_layer(rows_TH, layer.values, read, key, settings, recomputes())
         return rows_TH.unsqueeze(0)
 
     def _shared(

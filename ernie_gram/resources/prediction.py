@@ -14,7 +14,7 @@ from ernie_gram.model.parameters import count
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import sparse_parameters, step_flops
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, sparse_parameters, step_flops
 from ernie_gram.resources.memory import FLOAT, Bytes, step_memory
 from reader.batches.sampler import accumulation_steps, largest_share
 from reader.errors import counted
@@ -64,7 +64,8 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     ranks, rate, trainer = cluster.ranks, cluster.peak * cluster.utilisation, config.trainer
     steps, whole = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch), config.data.batch_size
     memory = step_memory(config, sizes, shape, cluster.cpu, steps)
-    flops = step_flops(config, sizes, shape.computed(cluster.cpu))
+    computed = shape.computed(cluster.cpu)
+    flops = step_flops(config, sizes, computed) + recomputed_flops(config, computed)
     # Micro-batches differ by at most one sequence.
     flops *= largest_share(whole, ranks) / shape.sequences
     compute, (exchanged, rows) = flops / rate, step_exchange(config, sizes, shape, ranks)
@@ -119,6 +120,10 @@ def warnings(
     lines, held, fitting = [], prediction.shape.sequences, prediction.fitting
     if cluster.memory is not None and fitting is not None and fitting < held:
         advice = f"with trainer.micro_batch {fitting} it fits" if fitting else "not even one fits"
+        recomputing = replace(config, trainer=replace(config.trainer, recompute=True))
+        more = fitting_sequences(recomputing, sizes, prediction.shape, cluster) or 0
+        if more > fitting:
+            advice += f", with trainer.recompute true {counted(more, 'sequence')} would"
         need = f"{size_text(sum(prediction.memory.values()))} of {size_text(cluster.memory)}"
         lines.append(f"trainer.micro_batch: {held} sequences at a time need {need}; {advice}")
     if prediction.disk > free_disk:

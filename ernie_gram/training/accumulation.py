@@ -88,7 +88,8 @@ def build_accumulation(job: Job, world: World) -> tuple[Program, Program]:
     The first reads the field ROW_COUNTS too, and fetches nothing. The second reads nothing, and fetches what the
     program of `build_training` fetches.
     """
-    with open_program([*job.network.fields, ROW_COUNTS], job.optimizer.precision) as opened:
+    fields, precision = [*job.network.fields, ROW_COUNTS], job.optimizer.precision
+    with open_program(fields, precision, recomputes=job.trainer.recompute) as opened:
         guard = UpdateGuard.of(job.optimizer)
         terms = job.network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]

@@ -22,6 +22,7 @@ from ernie_gram.run.termination import beat
 from ernie_gram.training.job import Feeds, Job, LossTerm
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import add_adamw, clip_by_global_norm
+from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.step_values import add_loss_sums, add_step_values, not_finite
 from reader.batches.fields import Batch, Field
 
@@ -85,7 +86,9 @@ class OpenProgram:
 
 
 @contextmanager
-def open_program(fields: Iterable[Field], precision: str = "float32", portable: bool = False) -> Iterator[OpenProgram]:
+def open_program(
+    fields: Iterable[Field], precision: str = "float32", portable: bool = False, recomputes: bool = False
+) -> Iterator[OpenProgram]:
     """Open a new program with placeholders for batch fields; operations made in the context belong to it.
 
     It can be run when it is finished (`OpenProgram.finish`), or if it is portable.
@@ -93,13 +96,14 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
     Args:
         precision: of matrix products, "float32", "bfloat16" or "float16".
         portable: whether the program must run on other processors too, without kernels chosen for this one.
+        recomputes: see `computing`.
 
     Raises InputError if the precision is not possible.
     """
     if not portable:
         check_precision(precision)
     main, startup = paddle.static.Program(), paddle.static.Program()
-    network = computing(precision, not portable and can_fuse())
+    network = computing(precision, not portable and can_fuse(), recomputes)
     names = paddle.utils.unique_name.guard()
     with paddle.static.program_guard(main, startup), names, network, catch_warnings():
         simplefilter("ignore", UserWarning)  # `paddle.full_like` asks a value of a program for its place (3.3.1)
@@ -118,7 +122,7 @@ def build_training(job: Job, world: World) -> Program:
     The loss of a rank is its share of the loss of the whole batch: the sum over its rows, divided by the number of rows
     of all ranks. So the sum of the gradients over ranks does not depend on how rows are distributed among them.
     """
-    with open_program(job.network.fields, job.optimizer.precision) as opened:
+    with open_program(job.network.fields, job.optimizer.precision, recomputes=job.trainer.recompute) as opened:
         guard = UpdateGuard.of(job.optimizer)
         terms = job.network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])
@@ -148,6 +152,8 @@ def add_backward(
     gradients = paddle.static.gradients([scaled], parameters)
     pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
     taken = take_lookups(pairs, job.sparse_parameters)
+    if job.trainer.recompute:
+        recompute_layers(scaled)
     return taken, paddle.stack([value.detach() for value in (total, *shares)])
 
 

@@ -5,7 +5,8 @@ those after explicit masking, if 15 % of the tokens are masked and a masked unit
 n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
 for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
 is the share of the operations per second that a large product of the same precision reaches in the same process, with
-the same threads, before or after the steps, whichever is faster. Ratios are to the first row of a model.
+the same threads, before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung
+with and without trainer.recompute. Ratios are to the first row of a model.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes, assumed_shape
-from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.fields import Batch
 from reader.errors import one_line_errors
 from tests.benchmarks.measure import run_module, step_seconds
@@ -38,7 +39,8 @@ MODELS = {
     "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
     "base_en_16g": (12, 768, 12, 8, 512, 300_000, 5),  # measured on GPUs, see tests/gpu
 }
-RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
+OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
+RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 PEAK_SECONDS = 2.0
 PRECISIONS = ("float32", "bfloat16")
@@ -47,13 +49,15 @@ COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Padd
 
 
 def config_of(name: str, rung: str, precision: Any) -> PretrainConfig:
-    """Return the configuration of a model and a rung."""
+    """Return the configuration of a model and a rung; "RUNG+recompute" recomputes the layers."""
+    rung, _, recompute = rung.partition("+")
     layers, hidden, heads, batch, length, _, _ = MODELS[name]
     return PretrainConfig(
         model=ModelConfig(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads, out_emb_size=128),
         data=DataConfig(max_seq_len=length, batch_size=batch),
         objective=OBJECTIVES[rung],
         optimizer=OptimizerConfig(precision=precision),
+        trainer=TrainerConfig(recompute=bool(recompute)),
     )
 
 
@@ -80,7 +84,7 @@ def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = 
     import paddle
 
     from ernie_gram.distributed.measure import allocated_peak, matmul_peak
-    from ernie_gram.pretraining.terms.catalog import step_flops
+    from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
     from ernie_gram.resources.memory import step_memory
     from tests.support.static_programs import training_program
 
@@ -101,7 +105,7 @@ def measure_one(name: str, rung: str, precision: Any, steps: int, device: str = 
     fastest = max(before, matmul_peak(executor, precision, PEAK_SECONDS))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     shape = assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT)
-    flops = step_flops(config, sizes, shape)
+    flops = step_flops(config, sizes, shape) + recomputed_flops(config, shape)
     memory = sum(step_memory(config, sizes, shape, cpu=True).values()) / 1e9
     return {**found, "product": fastest, "peak": peak, "allocated": allocated, "flops": flops, "memory": memory}
 
@@ -134,7 +138,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
-    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(RUNGS))
+    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["float32"])
     parser.add_argument("--steps", type=int, help="steps after the first (default: that of the model)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: that of the cores")

@@ -1,6 +1,6 @@
 """A training step on random batches of full sequences; logs what a step copies:
 
-    python -m tests.gpu.steps PRECISION
+    python -m tests.gpu.steps PRECISION RUNG
 
 Paddle writes its operations and copies to standard error if the environment asks for it (see test_steps.py); the last
 step begins after the line STEP.
@@ -19,13 +19,13 @@ STEP, MODEL = "the logged step", "tiny"
 
 def main() -> None:
     """Make three steps; the first ones prepare the program."""
-    (precision,) = sys.argv[1:]
+    precision, rung = sys.argv[1:]
     world = start_world("gpu", precision)
     import paddle
 
     from tests.support.static_programs import training_program
 
-    config, executor = config_of(MODEL, "full", precision), paddle.static.Executor(world.place)
+    config, executor = config_of(MODEL, rung, precision), paddle.static.Executor(world.place)
     program, batch = training_program(config, sizes_of(MODEL)), batch_of(config, MODEL)
     executor.run(program.startup)
     for step in range(3):

@@ -26,6 +26,9 @@ from tests.support.static_programs import fresh_program
 
 pytestmark = pytest.mark.gpu
 
+# An objective that draws samples, with dropout.
+DRAWING = "full"
+DROPOUT = ("--model.hidden_dropout_prob=0.1", "--model.attention_probs_dropout_prob=0.1")
 CLASSES, ROWS, DRAWS = 3000, 4000, 25
 
 
@@ -72,6 +75,12 @@ def test_updates_that_overflow_are_skipped_until_the_scale_of_the_loss_has_falle
     assert (records[0]["loss_scale"], records[0]["skipped"]) == (scale / 2, 1)
     assert 0 < records[-1]["skipped"] < len(records) == steps
     assert all(np.isfinite(array).all() for array in parameters(output).values())
+
+
+def test_recompute_changes_nothing_with_dropout_and_samples(folder: Path) -> None:
+    plain = trained(folder, DRAWING, "gpu", *DROPOUT, rung=DRAWING)
+    again = trained(folder, "recompute", "gpu", *DROPOUT, "--trainer.recompute=true", rung=DRAWING)
+    assert_equal_runs(again, plain, FLOAT32)
 
 
 def test_a_run_resumes_on_a_cpu_and_on_a_gpu_again(folder: Path) -> None:

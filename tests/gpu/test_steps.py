@@ -61,10 +61,13 @@ def copies_in(text: str) -> tuple[Counter[str], dict[str, Counter[str]]]:
     return places, ways
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
-def test_a_step_copies_nothing_but_what_is_listed(precision: str) -> None:
+@pytest.mark.parametrize(
+    ("precision", "rung"),
+    [("float32", "full"), ("float32", "full+recompute"), ("bfloat16", "full"), ("float16", "full")],
+)
+def test_a_step_copies_nothing_but_what_is_listed(precision: str, rung: str) -> None:
     require_precision(precision)
-    done = shell(sys.executable, "-m", "tests.gpu.steps", precision, **LOG)
+    done = shell(sys.executable, "-m", "tests.gpu.steps", precision, rung, **LOG)
     assert done.returncode == 0, done.stderr[-2000:]
     places, ways = copies_in(done.stderr.partition(STEP)[2])
     print(f"{precision}: {dict(places)}")

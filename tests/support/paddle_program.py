@@ -12,6 +12,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program, open_program
+from ernie_gram.training.recompute import recompute_layers
 from reader.batches.fields import Batch
 from tests.support.static_programs import fresh_scope
 
@@ -47,6 +48,12 @@ def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> f
             times = {_operands(op): 1 for op in products}
             for op in gradients:
                 times[_operands(op)] += sum(not r.use_empty() or r.id in wanted for r in op.results())
+            if config.trainer.recompute:
+                recompute_layers(total)
+                again = [op for op in products if op.has_attr("recompute_layer")]
+                assert len(again) == sum(op.name() == "pd_op.matmul" for op in block.ops[forward:])
+                for op in again:
+                    times[_operands(op)] += 1
             for op in reversed(block.ops[forward:]):
                 block.remove_op(op)
         executor.run(opened.startup)

@@ -56,7 +56,7 @@ def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
 
 
 def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
-    """Return the floating-point operations of a step of one process.
+    """Return the floating-point operations of a step of one process, without those of recomputing layers.
 
     Only those of matrix products are counted, which dominate, without the one by which a GPU draws samples. A product
     [n, k] x [k, m] takes 2 n k m of them. Products with a dimension of 1 are additions and inner products in another
@@ -65,6 +65,11 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
     """
     heads = sum(term.products(config, sizes, shape) for term in terms_of(config.objective))
     return float(TRAINING * (_encoders(config, shape) + heads))
+
+
+def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
+    """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all encoders."""
+    return float(_encoders(config, shape)) if config.trainer.recompute else 0.0
 
 
 def _encoders(config: PretrainConfig, shape: BatchShape) -> int:

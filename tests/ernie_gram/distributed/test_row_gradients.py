@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 import paddle
@@ -24,6 +25,7 @@ from ernie_gram.resources import prediction
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.optimization import clip_by_global_norm
 from ernie_gram.training.program import Program, build_training
+from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.step_values import STEP_VALUES
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from tests.support import row_exchange_ranks as job
@@ -99,6 +101,15 @@ def test_updates_are_those_of_the_whole_gradient(run: Callable[..., Arrays], cli
             np.testing.assert_allclose(rows[name], values, rtol=1e-4, atol=1e-7, err_msg=name)
         else:
             np.testing.assert_array_equal(rows[name], values, err_msg=name)
+
+
+def test_recomputed_layers_give_the_same_bits() -> None:
+    config = config_that_clips_at(0.01)
+    with patch("ernie_gram.training.program.recompute_layers", wraps=recompute_layers) as recomputing:
+        recomputed = replace(config, trainer=replace(config.trainer, recompute=True))
+        plain, again = train(config, by_row=True), train(recomputed, by_row=True)
+    recomputing.assert_called_once()
+    np.testing.assert_equal(again, plain)
 
 
 def test_an_update_is_skipped_if_the_rows_are_not_finite() -> None:

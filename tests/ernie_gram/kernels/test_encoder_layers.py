@@ -1,4 +1,4 @@
-"""An encoder layer as one operation: its gradients with dropout, rounding, packed weights, and its checks.
+"""An encoder layer as one operation: its gradients with dropout, recompute, rounding, packed weights, and its checks.
 
 tests/ernie_gram/model/test_fused_layers.py compares it with the layer of single operations.
 """
@@ -39,6 +39,7 @@ class Program:
     def __init__(
         self,
         *,
+        recomputes: bool = False,
         trains_bias: bool = True,
         wanted: list[int] | None = None,
         activation: str = "gelu",
@@ -57,7 +58,7 @@ class Program:
             places = [None if each is None else paddle.assign(np.array(each)) for each in (STARTS, SLOTS, wanted)]
             given = Given(places[0], inputs["bias"], inputs["self_bias"], *places[1:])
             key, settings = paddle.assign(np.array([5, -6], np.int32)), SETTINGS._replace(activation=activation)
-            out = encoder_layer(inputs["rows"], [inputs[name] for name in layer], given, key, settings)
+            out = encoder_layer(inputs["rows"], [inputs[name] for name in layer], given, key, settings, recomputes)
             total = (out * paddle.assign(factors)).sum()
             self.trained = [name for name, value in inputs.items() if not value.stop_gradient]
             gradients = paddle.static.gradients([total], [inputs[name] for name in self.trained])
@@ -80,6 +81,13 @@ def test_gradients_are_those_of_differences(wanted: list[int] | None, activation
         step = np.float32(1e-3 / np.sqrt(way.size)) * way
         difference = (program.run(**{name: step})[0] - program.run(**{name: -step})[0]) / 2
         assert (gradient * step).sum() == pytest.approx(difference, rel=3e-2, abs=2e-4), name
+
+
+def test_recompute_changes_no_bit() -> None:
+    kept, again = (Program(recomputes=recomputes).run() for recomputes in (False, True))
+    assert kept[0] == again[0]
+    for name, gradient in kept[1].items():
+        np.testing.assert_array_equal(gradient, again[1][name], err_msg=name)
 
 
 def test_biases_that_are_not_trained_get_no_gradients() -> None:

@@ -41,6 +41,7 @@ def test_padding_takes_no_time_and_no_memory_on_a_cpu(cpu: bool, queries: int, s
     config = replace(
         config_of("cnp" if queries else "explicit"),
         data=replace(CONFIG.data, batch_size=256),
+        trainer=replace(CONFIG.trainer, recompute=True),
     )
     cluster, shape = CLUSTER._replace(cpu=cpu), replace(SHAPE, sequences=64, queries=queries)
     found = predict(config, SIZES, replace(shape, padding=0.2), cluster)
@@ -91,15 +92,19 @@ def test_what_is_unknown_is_not_predicted() -> None:
 
 
 def test_a_batch_or_checkpoints_that_do_not_fit_are_named_with_what_would() -> None:
-    def found(memory: float, free: int = 10**12) -> list[str]:
+    def found(memory: float, free: int = 10**12, recompute: bool = False) -> list[str]:
         config = replace(CONFIG, model=replace(MODEL, num_hidden_layers=8))
+        config = replace(config, trainer=replace(CONFIG.trainer, recompute=recompute))
         shape, cluster = replace(SHAPE, sequences=64), CLUSTER._replace(memory=memory)
         return warnings(config, SIZES, predict(config, SIZES, shape, cluster), cluster, free)
 
     assert found(1e9) == []
     assert [line.partition(": ")[0] for line in found(1e9, free=10)] == ["paths.output"]
     (line,) = found(2e7)
-    assert all(key in line for key in ("trainer.micro_batch: 64", "with trainer.micro_batch "))
+    assert all(
+        key in line for key in ("trainer.micro_batch: 64", "with trainer.micro_batch ", "trainer.recompute true")
+    )
+    assert "trainer.recompute" not in found(1e7, recompute=True)[0]
 
 
 @pytest.mark.parametrize(("max_steps", "save_every", "keep"), [(10, 3, 2), (10, 3, 9), (9, 3, 1), (2, 3, 1)])

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import step_flops
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
+from ernie_gram.training.config import TrainerConfig
 from tests.support.paddle_program import product_flops
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
@@ -17,6 +18,7 @@ WIDE = replace(MODEL, hidden_size=192, out_emb_size=32, num_hidden_layers=1)
 CASES = {
     **{rung: config_of(rung, WIDE) for rung in ("contiguous", "both")},
     "tied, mapped": config_of("explicit", replace(WIDE, out_emb_size=0, emb_size=64)),
+    "both, recompute": replace(config_of("both", WIDE), trainer=TrainerConfig(recompute=True)),
 }
 
 
@@ -31,6 +33,7 @@ def test_operations_are_those_of_the_built_program(case: str) -> None:
     rung, config = "both" if "both" in case else case if case in RUNGS else "explicit", CASES[case]
     counted = product_flops(config, CorpusSizes(TOKENS, NGRAMS), random_batch(rung))
     predicted = step_flops(config, CorpusSizes(TOKENS, NGRAMS), shape_of(rung))
+    predicted += recomputed_flops(config, shape_of(rung))
     assert predicted == pytest.approx(counted, rel=0.02)
 
 
