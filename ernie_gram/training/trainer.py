@@ -26,11 +26,10 @@ from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record
 from ernie_gram.run.termination import beat
 from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
-from ernie_gram.training.job import Job
+from ernie_gram.training.job import Job, Progress
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters
 from ernie_gram.training.optimization import set_learning_rate
-from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError

@@ -26,10 +26,9 @@ from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.run.termination import until_requested
-from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
+from ernie_gram.training.job import Feeds, Job, LossTerm, Selection, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
-from ernie_gram.training.selection import Selection
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
 from reader.batches.sampler import accumulation_steps
 from reader.system.arrays import Float32s, Int64s

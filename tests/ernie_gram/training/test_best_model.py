@@ -12,7 +12,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from ernie_gram.training.selection import Progress, Selection
+from ernie_gram.training.job import Progress, Selection
 from ernie_gram.training.trainer import Trainer
 from tests.support.runs import trained_steps
 from tests.support.toy_classifier import ToyEvaluator
