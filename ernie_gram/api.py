@@ -112,19 +112,6 @@ class Model:
             self._layer, self._forward = load_layer(self._record), None
         return self._layer
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether parameters of `layer` are no longer those that were read; raises InputError as `save` does."""
-        return self._present() is not self._record
-
-    def _present(self) -> ModelRecord:
-        """Return the record with the current parameters of `layer`, or the one that was read if they are equal."""
-        if self._layer is None:
-            return self._record
-        from ernie_gram.eager import with_parameters_of
-
-        return with_parameters_of(self._layer, self._record)
-
     def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
         """Write the model, with the current parameters of `layer`, as a new folder.
 
@@ -137,7 +124,12 @@ class Model:
         Raises InputError if the folder exists, if the format cannot hold the model, and if `layer` has other
         parameters than before or numbers that are not finite.
         """
-        return write_model(self._present(), Path(folder), format, accept_loss)
+        record = self._record
+        if self._layer is not None:
+            from ernie_gram.eager import with_parameters_of
+
+            record = with_parameters_of(self._layer, record)
+        return write_model(record, Path(folder), format, accept_loss)
 
     def prepare(self, *names: str) -> Forward:
         """Load Paddle, and the network for outputs of these names, now instead of at the first use; return it."""

@@ -5,7 +5,6 @@ Paddle is loaded when it is first needed. Nothing here changes the caller's mode
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ernie_gram.api import Model
 from ernie_gram.config import check_counts, require
 from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import World, current_place
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 # A text, several texts, or the values of a row by name.
 Row = str | Sequence[str] | Mapping[str, Any]
 ROWS = "rows"  # what errors call the rows
-WARNING = "warning: "  # how a warning of a command begins
 
 
 class FineTuned:
@@ -87,19 +84,18 @@ class FineTuned:
     def train(
         cls,
         task: str | Path,
-        model: str | Path | Model,
+        model: str | Path,
         data: str | Path | None = None,
         output: str | Path | None = None,
         **settings: Any,
     ) -> FineTuned:
         """Fine-tune a model with the command `ernie-gram finetune`, and return the chosen model.
 
-        The command runs in processes of its own. Its lines are printed here, and its warnings are Python's. The same
-        call resumes a run.
+        The command runs in processes of its own. Its lines are printed here. The same call resumes a run.
 
         Args:
             task: the name of a task, or the YAML file of a custom task or of settings.
-            model: a folder, or a loaded model, which is trained from the present parameters of its `layer`.
+            model: the folder of the model to start from.
             data: the folder with the files of the task; None as for the command.
             output: the run's folder; None means output/TASK.
             settings: those of a YAML file, with sections as dicts: `seed=2, optimizer={"epochs": 3}`.
@@ -114,18 +110,10 @@ class FineTuned:
         except InputError as error:
             raise InputError(str(error).removeprefix("command line: ")) from error
         folder = output_folder(config, find_task(config.task))
-        with tempfile.TemporaryDirectory() as parent:
-            start = model.folder if isinstance(model, Model) else Path(model)
-            if isinstance(model, Model) and model.is_changed:
-                start = Path(parent) / start.resolve().name
-                model.save(start)
-            command = ("reader.console_script", "finetune", *options, f"--paths.model={start}")
-            with closing(lines_of_module(*command)) as lines:
-                for line in lines:
-                    if line.startswith(WARNING):
-                        warnings.warn(line.removeprefix(WARNING), stacklevel=2)
-                    else:
-                        print(line, flush=True)
+        command = ("reader.console_script", "finetune", *options, f"--paths.model={model}")
+        with closing(lines_of_module(*command)) as lines:
+            for line in lines:
+                print(line, flush=True)
         return cls.load(folder)
 
     def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[dict[str, Any]]:

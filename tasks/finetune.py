@@ -32,7 +32,7 @@ from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import share
-from tasks.training.prepare import MADE_FROM, PREDICTIONS, Finetuning, output_folder, prepare
+from tasks.training.prepare import PREDICTIONS, Finetuning, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -105,10 +105,8 @@ def finetune(run: Finetuning) -> None:
         trainer = Trainer(finetuning_job(run, network, scorer), world)
         first_step = trainer.step
         trainer.train()
-        trained = time.monotonic()
         result = predict(run, trainer, scorer(trainer.executor, world))
-    seconds = {"data": run.seconds, "training": trained - began, "prediction": time.monotonic() - trained}
-    result["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
+    result["seconds"] = round(time.monotonic() - began, 1)
     result["steps"]["of_this_process"] = trainer.step - first_step
     if world.is_first:
         if "null_threshold" in result:
@@ -145,13 +143,13 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
             form = form_of(run.task)
             path = run.output / f"{PREDICTIONS}{split.name}{Path(form.file_name(run.task, split.name)).suffix}"
             write_atomically(path, form.content(predictions))
-            headlines = headline(scores[split.name], run.metric, metric.main)
+            headlines = headline(scores[split.name], metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             write_or_drop(sys.stdout, f"final step {step}  {split.name}: {shown}  ({path})\n")
     return {
         "task": run.task.name,
-        "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
-        "score": scores[run.dev[0].name][run.metric] if run.dev else None,
+        "metric": {"name": metric.name, "chooses": metric.main, "unit": metric.unit},
+        "score": scores[run.dev[0].name][metric.main] if run.dev else None,
         "scores": scores,
         **({"constant": {"answer": constant, "scores": of_constant}} if of_constant else {}),
         **({"confusion": confusion} if any(confusion.values()) else {}),
@@ -169,7 +167,7 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
         },
         "processes": world.size,
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
-        MADE_FROM: run.made_from,
+        "identity": run.identity,
         "settings": asdict(run.config),
     }
 

@@ -64,13 +64,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="with --data: write JSON lines, not a submission")
     add_bad_row_option(parser)
     parser.add_argument(
-        "--null_threshold",
-        type=float,
-        metavar="X",
-        help='predict that a question has no answer if "no answer" scores higher than the best answer by more than X '
-        "(default: span.null_threshold of the run, or else the threshold with the best F1 on the first dev split)",
-    )
-    parser.add_argument(
         "--batch_size", type=parse_positive, default=32, metavar="N", help="samples per batch (%(default)s)"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
@@ -116,9 +109,6 @@ def main() -> None:
     task = finetuned.task
     if arguments.precision is not None:
         finetuned = replace(finetuned, precision=arguments.precision)
-    if arguments.null_threshold is not None:
-        require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
-        finetuned = replace(finetuned, settings=finetuned.settings.with_null_threshold(arguments.null_threshold))
     split = None if arguments.input else split_of(task, arguments.split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     check_device(arguments.device, finetuned.precision, processes, key="--device", precision_key="--precision")

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import feeders, is_same_corpus
+from ernie_gram.pretraining.prepare import feeders
 from ernie_gram.pretraining.sizes import log_frequencies
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT
@@ -185,12 +185,11 @@ def data_of_run(run: Path) -> tuple[Corpus, Feeder, int]:
         raise InputError("paths.held_out: was made with another lexicon than paths.corpus; its units have no counts")
     newest = checkpoint.newest_valid(run, (checkpoint.STATE,))
     identity = checkpoint.load_state(newest).identity if newest else config.identity(corpus.info)
-    evaluated_on = run / HELD_OUT
     if identity.get("corpus") != corpus.info.fingerprint:
         raise InputError(f"paths.corpus: {corpus.path} is not the corpus that {run} was trained on")
     if identity.get("data.cut") != CUT_VERSION:
         raise InputError(f"{run}: was evaluated on sequences that another version of this package cut from the text")
-    if evaluated_on.is_file() and not is_same_corpus(CorpusInfo.read(evaluated_on), held_out.corpus.info):
+    if CorpusInfo.read(run / HELD_OUT).fingerprint != held_out.corpus.info.fingerprint:
         raise InputError(f"paths.held_out: {held_out.corpus.path} is not the corpus that {run} was evaluated on")
     return corpus, held_out, config.trainer.eval_sequences
 

@@ -18,7 +18,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.warm_start import check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
-from reader.corpus.memmap import KEPT, UNITS, Corpus, CorpusInfo, large_lexicon_warning
+from reader.corpus.memmap import KEPT, Corpus, CorpusInfo
 from reader.errors import counted, located
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
@@ -75,16 +75,14 @@ class Run:
         )
 
     def warnings(self) -> list[str]:
-        """Return one line for each corpus that is valid but unlikely to be meant."""
-        lines, corpus = [], self.config.paths.corpus
-        if self.config.objective.is_explicit and (warning := large_lexicon_warning(self.train.corpus)):
-            lines.append(f"{corpus}: {warning}")
-        if self.held_out and has_same_text(self.held_out.corpus.info, self.train.corpus.info):
-            lines.append(
-                f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
-                "whether the model has learned more than this text by heart; build it from other text"
-            )
-        return lines
+        """Return a line for a held-out corpus that is valid but unlikely to be meant."""
+        corpus, held_out = self.train.corpus, self.held_out.corpus if self.held_out else None
+        if held_out is None or held_out.info.text != corpus.info.text:
+            return []
+        return [
+            f"paths.held_out: {held_out.path} has the text of {corpus.path}, so evaluation does not show whether the "
+            "model has learned more than this text by heart; build it from other text"
+        ]
 
     def claim_output(self) -> IO[bytes]:
         """Lock the output folder, and write the settings, the vocabulary and the lexicon into it.
@@ -133,7 +131,7 @@ def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, give
     output = Path(paths.output)
     found, resume_from = resume_checkpoint(output, identity, is_first)
     if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
-        is_same = is_same_corpus(CorpusInfo.read(recorded), held_out.corpus.info)
+        is_same = CorpusInfo.read(recorded).fingerprint == held_out.corpus.info.fingerprint
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")
     return Run(config, output, identity, train, held_out, found, resume_from, None if resume_from else start)
 
@@ -161,17 +159,6 @@ def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | No
         # Query rows are for training only: they do not change the context, which is what evaluation reads.
         held_out = Feeder(other, data.max_seq_len, replace(masking, queries=False), data.pack_documents)
     return Feeder(corpus, data.max_seq_len, masking, data.pack_documents), held_out
-
-
-def has_same_text(first: CorpusInfo, second: CorpusInfo) -> bool:
-    """Return whether two corpora have the same text, or the same units from differently divided files."""
-    return first.text == second.text or (UNITS in first.digests and first.digests[UNITS] == second.digests.get(UNITS))
-
-
-def is_same_corpus(first: CorpusInfo, second: CorpusInfo) -> bool:
-    """Return whether two corpora have the same text, cut into the same units."""
-    is_cut_alike = (first.vocabulary, first.lexicon) == (second.vocabulary, second.lexicon)
-    return is_cut_alike and has_same_text(first, second)
 
 
 def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:

@@ -9,7 +9,7 @@ once, except for rounding and for the random numbers of dropout and sampling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import numpy as np
 import paddle
@@ -18,8 +18,7 @@ from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.device import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
 from ernie_gram.paddle_private import add_
-from ernie_gram.training.config import OptimizerConfig, skips_updates
-from ernie_gram.training.job import Job, Network
+from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
 from ernie_gram.training.variables import shared, zeros
@@ -37,21 +36,17 @@ class Updater:
 
     Attributes:
         program: the program that updates; it is the only one without accumulation.
-        skips: whether updates that are not finite are skipped.
     """
 
     def __init__(self, job: Job, world: World) -> None:
         """Build the programs."""
         steps = accumulation_steps(job.batch_size, world.size, job.trainer.micro_batch)
-        self.skips = skips_updates(job.optimizer, job.trainer)
         self._accumulating: Program | None = None
         self._row_counts, self._world = job.row_counts, world
-        settings = (job.rate_scale, job.sparse_parameters, job.trainer.recompute, self.skips)
         if steps == 1:
-            self.program = build_training(job.network, job.optimizer, world, *settings)
+            self.program = build_training(job, world)
         else:
-            built = build_accumulation(job.network, job.optimizer, world, *settings)
-            self._accumulating, self.program = built
+            self._accumulating, self.program = build_accumulation(job, world)
 
     @property
     def accumulates(self) -> bool:
@@ -87,25 +82,18 @@ class Updater:
         self.program.step(executor, {})
 
 
-def build_accumulation(
-    network: Network,
-    settings: OptimizerConfig,
-    world: World,
-    rate_scale: Callable[[str], float] | None = None,
-    sparse_parameters: Collection[str] = (),
-    recompute: bool = False,
-    skips: bool = False,
-) -> tuple[Program, Program]:
+def build_accumulation(job: Job, world: World) -> tuple[Program, Program]:
     """Return the program that adds up the gradients of a micro-batch, and the one that updates.
 
     The first reads the field ROW_COUNTS too, and fetches nothing. The second reads nothing, and fetches what the
-    program of `build_training` fetches. Arguments are those of `build_training`.
+    program of `build_training` fetches.
     """
-    with open_program([*network.fields, ROW_COUNTS], settings.precision, recomputes=recompute) as opened:
-        guard = UpdateGuard(settings) if skips else None
-        terms = network.losses(opened.feeds)
+    fields, precision = [*job.network.fields, ROW_COUNTS], job.optimizer.precision
+    with open_program(fields, precision, recomputes=job.trainer.recompute) as opened:
+        guard = UpdateGuard.of(job.optimizer)
+        terms = job.network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]
-        pairs, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
+        pairs, shares = add_backward(opened, job, terms, counts, guard)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
         by_row = {parameter.name for parameter, gradient in pairs if isinstance(gradient, Lookups)}
         add_(zeros(SHARES, [1 + len(terms)]), shares)
@@ -118,13 +106,13 @@ def build_accumulation(
                 add_(total, gradient)
         accumulating = opened.finish({})
     with open_program([]) as opened:
-        guard = UpdateGuard(settings, is_made_elsewhere=True) if skips else None
+        guard = UpdateGuard.of(job.optimizer, is_made_elsewhere=True)
         shares = shared(SHARES, [1 + len(terms)])
         sums = {name: shared(name + GRADIENT_SUM, shape) for name, shape in shapes.items()}
         used = {name: shared(name + LOOKUP_COUNTS, shapes[name][:1]) for name in by_row}
         gradients = {name: RowGradient.counted(sums[name], used[name]) if name in used else sums[name] for name in sums}
         pairs = [(shared(name, shape), gradients[name]) for name, shape in shapes.items()]
-        updating = add_update(opened, terms, pairs, shares, settings, world, rate_scale, guard)
+        updating = add_update(opened, job, terms, pairs, shares, world, guard)
         for total in (shares, *sums.values(), *used.values()):
             # Without a copy of it.
             paddle.full(total.shape, 0.0, total.dtype, out=total)

@@ -123,10 +123,7 @@ class TrainerConfig(LoopConfig):
 
     Attributes:
         max_steps: total number of optimizer steps.
-        not_finite: what happens at a step whose loss or gradient is not finite: "stop" ends the training; "skip" leaves
-            the parameters as they are, counts the step and goes on. If the loss is scaled (see optimizer.loss_scale),
-            an update whose gradient alone is not finite is skipped in both cases.
-        max_skipped: with this number of skipped updates in a row the training stops.
+        max_skipped: with this number of skipped updates in a row (see optimizer.loss_scale) the training stops.
         eval_every: steps between evaluations on paths.held_out; the model is also evaluated before the first step
             and after the last.
         eval_sequences: maximum number of held-out sequences to evaluate, spread evenly over paths.held_out.
@@ -138,7 +135,6 @@ class TrainerConfig(LoopConfig):
     """
 
     max_steps: int = 1_000_000
-    not_finite: Literal["stop", "skip"] = "stop"
     max_skipped: int = 20
     eval_every: int = 10_000
     eval_sequences: int = 10_000
@@ -156,8 +152,3 @@ class TrainerConfig(LoopConfig):
 def shared_settings(config: AdamWConfig | LoopConfig, shared: type[AdamWConfig | LoopConfig]) -> dict[str, Any]:
     """Return the settings of a section that are those of the record `shared`, by key."""
     return {each.name: getattr(config, each.name) for each in fields(shared)}
-
-
-def skips_updates(optimizer: OptimizerConfig, trainer: TrainerConfig) -> bool:
-    """Return whether an update is skipped if its loss or gradient is not finite."""
-    return trainer.not_finite == "skip" or optimizer.first_loss_scale is not None

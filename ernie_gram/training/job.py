@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import paddle
 
@@ -13,7 +14,6 @@ from ernie_gram.distributed.device import World
 from ernie_gram.formats.parameters import some_of
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
-from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch, Field
 
 Feeds = dict[str, paddle.Tensor]
@@ -87,6 +87,45 @@ class StartValues:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """How evaluations are compared.
+
+    Attributes:
+        metric: name of the metric that is compared, as the evaluator returns it.
+        direction: whether a larger ("max") or a smaller ("min") value is better.
+    """
+
+    metric: str
+    direction: Literal["max", "min"] = "max"
+
+    def is_better(self, value: float, best: float | None) -> bool:
+        """Return whether a value is strictly better than the best one so far; every number is better than NaN."""
+        if best is None or math.isnan(best):
+            return best is None or not math.isnan(value)
+        return value > best if self.direction == "max" else value < best
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the evaluations of a run have shown so far; it is part of each checkpoint.
+
+    Attributes:
+        step: of the last evaluation that was compared; -1 before the first.
+        best_step, best: step and value of the best evaluation; None before the first.
+    """
+
+    step: int = -1
+    best_step: int | None = None
+    best: float | None = None
+
+    def after(self, step: int, value: float, selection: Selection) -> Progress:
+        """Return the progress after an evaluation; the first of equal evaluations is the best."""
+        if selection.is_better(value, self.best):
+            return Progress(step, step, value)
+        return replace(self, step=step)
+
+
+@dataclass(frozen=True)
 class Job:
     """One training: everything the loop in trainer.py needs.
 
@@ -102,8 +141,7 @@ class Job:
             arguments, so that a resumed run reads the same batches.
         evaluator: called every trainer.eval_every steps, and after the last step; None for no evaluation.
         evaluates_start: whether it is also called before the first step.
-        selection: how the best evaluation is chosen, whose model is kept in the folder `best`, and when training ends
-            early; None for neither.
+        selection: how the best evaluation is chosen, whose model is kept in the folder `best`; None for no choice.
         metrics_explained: a line for the console at the start, or "".
         start_values: applied after the parameters were drawn, unless the run resumes; None for none.
         learning_rate: step -> learning rate of the update that follows `step` updates.

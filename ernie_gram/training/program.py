@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +19,7 @@ from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.products import check_precision
 from ernie_gram.paddle_private import prepared_run
 from ernie_gram.run.termination import beat
-from ernie_gram.training.config import OptimizerConfig
-from ernie_gram.training.job import Feeds, LossTerm, Network
+from ernie_gram.training.job import Feeds, Job, LossTerm
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import add_adamw, clip_by_global_norm
 from ernie_gram.training.recompute import recompute_layers
@@ -112,55 +111,35 @@ def open_program(
         yield OpenProgram(main, startup, feeds, precision, portable)
 
 
-def build_training(
-    network: Network,
-    settings: OptimizerConfig,
-    world: World,
-    rate_scale: Callable[[str], float] | None = None,
-    sparse_parameters: Collection[str] = (),
-    recompute: bool = False,
-    skips: bool = False,
-) -> Program:
+def build_training(job: Job, world: World) -> Program:
     """Build a program that makes one update, and keeps `loss`, each term by its name, and `grad_norm`.
 
-    It also adds up `loss` and the terms over the steps.
+    It also adds up `loss` and the terms over the steps. If the loss is scaled, it also keeps what UpdateGuard.judge
+    returns.
 
     With several ranks it also keeps `sent_bytes`: what this rank sends to others in the step.
 
     The loss of a rank is its share of the loss of the whole batch: the sum over its rows, divided by the number of rows
     of all ranks. So the sum of the gradients over ranks does not depend on how rows are distributed among them.
-
-    Args:
-        network, settings, rate_scale, sparse_parameters: those of a Job.
-        recompute: whether marked layers are recomputed (see recompute.py).
-        skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
-            UpdateGuard.judge returns.
     """
-    with open_program(network.fields, settings.precision, recomputes=recompute) as opened:
-        guard = UpdateGuard(settings) if skips else None
-        terms = network.losses(opened.feeds)
+    with open_program(job.network.fields, job.optimizer.precision, recomputes=job.trainer.recompute) as opened:
+        guard = UpdateGuard.of(job.optimizer)
+        terms = job.network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])
         counts.stop_gradient = True
         (counts,) = sum_over_ranks([counts], world)
-        found, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
+        found, shares = add_backward(opened, job, terms, counts, guard)
         pairs = [(parameter, each.by_row() if isinstance(each, Lookups) else each) for parameter, each in found]
-        return add_update(opened, terms, pairs, shares, settings, world, rate_scale, guard)
+        return add_update(opened, job, terms, pairs, shares, world, guard)
 
 
 def add_backward(
-    opened: OpenProgram,
-    terms: list[LossTerm],
-    counts: paddle.Tensor,
-    guard: UpdateGuard | None,
-    recompute: bool,
-    sparse_parameters: Collection[str],
+    opened: OpenProgram, job: Job, terms: list[LossTerm], counts: paddle.Tensor, guard: UpdateGuard | None
 ) -> tuple[list[tuple[paddle.Tensor, paddle.Tensor | Lookups]], paddle.Tensor]:
     """Add the backward pass of the sum of weight x total / count over the terms.
 
     Args:
         counts: number of rows of each term in the whole batch, float32 [T].
-        recompute: whether marked layers are recomputed (see recompute.py).
-        sparse_parameters: those of a Job.
     Returns:
         Parameters and their gradients (see row_gradients.take_lookups), times the scale of the loss if it is scaled;
         and float32 [1 + T], this sum and each total / count.
@@ -172,31 +151,29 @@ def add_backward(
     parameters = [p for p in opened.main.global_block().all_parameters() if not p.stop_gradient]
     gradients = paddle.static.gradients([scaled], parameters)
     pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
-    taken = take_lookups(pairs, sparse_parameters)
-    if recompute:
+    taken = take_lookups(pairs, job.sparse_parameters)
+    if job.trainer.recompute:
         recompute_layers(scaled)
     return taken, paddle.stack([value.detach() for value in (total, *shares)])
 
 
 def add_update(
     opened: OpenProgram,
+    job: Job,
     terms: list[LossTerm],
     pairs: list[tuple[paddle.Tensor, Gradient]],
     shares: paddle.Tensor,
-    settings: OptimizerConfig,
     world: World,
-    rate_scale: Callable[[str], float] | None,
     guard: UpdateGuard | None,
 ) -> Program:
     """Add the exchange of gradients and the optimizer's operations to a program; return it, finished.
 
     Args:
         pairs, shares: of this rank, see `add_backward`.
-        settings, world, rate_scale: see `build_training`.
     """
     # The terms are exchanged together with the first gradients: that saves one exchange.
     (logged,), gradients, by_row = sum_gradients([gradient for _, gradient in pairs], [shares], world)
-    norm = clip_by_global_norm(gradients, settings.max_grad_norm, guard and guard.loss_scale)
+    norm = clip_by_global_norm(gradients, job.optimizer.max_grad_norm, guard and guard.loss_scale)
     # `take_mean_losses` takes the first names.
     fetches = {"loss": logged[0], **{term.name: logged[i + 1] for i, term in enumerate(terms)}, "grad_norm": norm}
     good = None
@@ -207,7 +184,7 @@ def add_update(
         fetches["sent_bytes"] = sent_bytes(opened.main, by_row, world)
     whole = (each.table if isinstance(each, RowGradient) else each for each in gradients)
     updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, whole, strict=True)]
-    add_adamw(updates, settings, rate_scale, good)
+    add_adamw(updates, job.optimizer, job.rate_scale, good)
     # With a guard the values of every step are read, because the host says which update was skipped.
     add_loss_sums(logged)
     add_step_values(fetches, paddle.zeros([], "bool") if guard else not_finite(logged[0], norm))

@@ -86,23 +86,21 @@ def not_finite(*values: paddle.Tensor) -> paddle.Tensor:
 def reason_to_stop(values: Values, settings: TrainerConfig) -> str:
     """Return why training must stop after a step, or "".
 
-    `values` are the fetches of the step (see program.build_training). With `skipped` among them, the program has
-    skipped the update if they are not finite.
+    `values` are the fetches of the step (see program.build_training). If `skipped` is among them, the loss is scaled,
+    and the program has skipped the update if they are not finite.
     """
-    can_skip = "skipped" in values
     in_a_row = values.get("skipped_in_a_row", 0)
     if in_a_row >= settings.max_skipped:
         return f"{in_a_row:.0f} updates in a row were skipped (trainer.max_skipped), {_described(values)}"
     # A scale of the loss is only to blame for a gradient.
-    tolerated = can_skip and (settings.not_finite == "skip" or math.isfinite(values["loss"]))
-    is_finite = math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])
-    return "" if is_finite or tolerated else _described(values)
+    is_tolerated = math.isfinite(values["loss"]) and ("skipped" in values or math.isfinite(values["grad_norm"]))
+    return "" if is_tolerated else _described(values)
 
 
 def skip_message(step: int, values: Values) -> str:
     """Return the line for the console that says that an update was skipped."""
-    scale = f"; the loss is now scaled by {values['loss_scale']:g}" if "loss_scale" in values else ""
-    return f"step {step}: update skipped, {_described(values)}; {values['skipped']:.0f} skipped so far{scale}"
+    scale = f"the loss is now scaled by {values['loss_scale']:g}"
+    return f"step {step}: update skipped, {_described(values)}; {values['skipped']:.0f} skipped so far; {scale}"
 
 
 def logged_values(values: Values) -> dict[str, float]:

@@ -26,14 +26,13 @@ from ernie_gram.run.run_log import LOSS_STEPS, RATE, UTILISATION, RunLog, record
 from ernie_gram.run.termination import beat
 from ernie_gram.training import step_values
 from ernie_gram.training.accumulation import Updater
-from ernie_gram.training.job import Job
+from ernie_gram.training.job import Job, Progress
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters
 from ernie_gram.training.optimization import set_learning_rate
-from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
-from reader.errors import InputError, SystemRefusedError, counted, print_warning
+from reader.errors import InputError, SystemRefusedError, print_warning
 from reader.system.progress import progress
 
 
@@ -57,6 +56,7 @@ class Trainer:
         self.step = self.consumed = 0
         self.progress = Progress()
         self._said_skipped = 0
+        self._may_skip = job.optimizer.first_loss_scale is not None
         self._agree_on_checkpoint()
         self._check_agreement()
         beat()
@@ -89,7 +89,7 @@ class Trainer:
         resume_from, trainer = self.job.resume_from, self.job.trainer
         # The size of micro-batches may differ, because nothing is exchanged within them.
         when = trainer.max_steps, trainer.log_every, trainer.eval_every, trainer.save_every, self.updater.accumulates
-        parts = [self.job.identity, self.job.evaluated, resume_from and resume_from.name, self.updater.skips, when]
+        parts = [self.job.identity, self.job.evaluated, resume_from and resume_from.name, when]
         plan = json.dumps(parts, sort_keys=True)
         what = "the settings, the corpora or the checkpoint"
         check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
@@ -109,10 +109,10 @@ class Trainer:
             set_arrays(moments, optimizer_names(names), source, self.world.place)
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
-            self.progress = Progress(**state.selection)
+            self.progress = Progress(**{key: state.selection[key] for key in asdict(self.progress)})
             if state.loss_sums:
                 step_values.set_loss_sums(state.loss_sums)
-            if self.updater.skips and state.guard:
+            if self._may_skip and state.guard:
                 set_guard_state(state.guard)
             return []
         copy_from_first_rank(self.executor, names, self.world)
@@ -133,7 +133,7 @@ class Trainer:
 
     def _train(self) -> None:
         settings, batch_size = self.job.trainer, self.job.batch_size
-        if self.step >= settings.max_steps or self.has_ended_early:
+        if self.step >= settings.max_steps:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
         with (
             closing(self.job.batches(self.consumed, self.world)) as batches,
@@ -142,7 +142,7 @@ class Trainer:
             # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
             meters = Meters(self.job, self.executor, self.world)
-            while self.step < settings.max_steps and not self.has_ended_early:
+            while self.step < settings.max_steps:
                 began, cpu_began = time.monotonic(), time.process_time()
                 beat()
                 micro_batches = next(batches)
@@ -155,7 +155,7 @@ class Trainer:
                 is_last = self.step == settings.max_steps
                 is_logged = self.step % settings.log_every == 0 or is_last
                 # Reading the values waits for the device, so the time after it is that of all steps so far.
-                values = self._values() if is_logged or self.updater.skips else {}
+                values = self._values() if is_logged or self._may_skip else {}
                 # What is slow only once, such as compiling, is in the first step.
                 if is_logged or self.step > self.log.start + 1:
                     meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
@@ -170,13 +170,6 @@ class Trainer:
                 if self.step % settings.save_every == 0 or is_last:
                     self.save()
                 self._evaluate_if_due()
-                if self.has_ended_early and not is_last:
-                    worse = counted(self.progress.num_worse, "evaluation")
-                    self.log.say(f"ended early at step {self.step}: no better score in {worse} in a row")
-                    # So that a resumed run ends here as well. A checkpoint is never replaced by another of its step: a
-                    # resumed run evaluates it again.
-                    if self.step != self._saved_step:
-                        self.save()
         self._check_written()
         self.log.close()
 
@@ -191,11 +184,6 @@ class Trainer:
         sum_array(self.executor, np.zeros(1), self.world)
         self.log.close()
         termination.end(number)
-
-    @property
-    def has_ended_early(self) -> bool:
-        """Whether the evaluations have not improved for as long as the job allows."""
-        return self.job.selection is not None and self.progress.is_over(self.job.selection)
 
     def _update(self, micro_batches: list[Batch]) -> None:
         """Make one update. Its values stay on the device."""
@@ -282,7 +270,7 @@ class Trainer:
             identity=self.job.identity,
             config=self.job.config,
             selection=asdict(self.progress),
-            guard=guard_state() if self.updater.skips else {},
+            guard=guard_state() if self._may_skip else {},
             loss_sums=step_values.loss_sums(),
         )
 

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from ernie_gram.config import require
-from ernie_gram.config.loading import as_argument, config_from_tree, flatten, load_config
+from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
@@ -29,7 +29,7 @@ from tasks.registry import find_task
 from tasks.registry.task_file import settings_of
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import file_digests
-from tasks.training.prepare import MADE_FROM, model_identity, prepare
+from tasks.training.prepare import model_identity, prepare
 
 Grid = Mapping[str, Sequence[Any]]
 # A line of results.jsonl: `run`, `kind`, `task`, `varied`, the seeds, `result` (numbers by name), and `settings`, which
@@ -113,7 +113,6 @@ def planned_runs(
         require(is_free, key, "not among the options for every run; this command sets it")
     for key in grid:
         require(key not in OWN, key, "cannot vary; this command sets it")
-        require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     for values in itertools.product(*grid.values()):
         given = (f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True))
         options = (*settings, *overrides, *given)
@@ -189,8 +188,7 @@ def finished_finetuning(folder: Path) -> Record | None:
         return None
     try:
         found = json_value(limited_text(path))
-        config = config_from_tree(FinetuneConfig, found["settings"], str(path))
-        metric, made_from = METRICS[found["metric"]["name"]], {**found[MADE_FROM]}
+        metric, identity = METRICS[found["metric"]["name"]], {**found["identity"]}
         factor = 100 if metric.unit == "fraction" else 1
         scores = {
             f"{split}.{name}": factor * values[name]
@@ -199,11 +197,11 @@ def finished_finetuning(folder: Path) -> Record | None:
             if name in values
         }
         numbers = {"chosen_step": found["steps"]["chosen"], "steps": found["steps"]["total"]}
-        result = {"score": factor * found["score"], **scores, **numbers, "seconds": sum(found["seconds"].values())}
+        result = {"score": factor * found["score"], **scores, **numbers, "seconds": float(found["seconds"])}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: damaged, of an earlier version, or without a score: {error}; {ADVICE}") from error
     known = {"kind": "fine-tuning", "task": found["task"], "metric": found["metric"], "result": result}
-    return {**known, "settings": {**config.identity(), **made_from}}
+    return {**known, "settings": identity}
 
 
 @cache

@@ -105,24 +105,16 @@ class EvaluationConfig:
     Attributes:
         every: steps between evaluations; null means after each epoch. There is also one after the last step.
         batch_size: samples per batch; it does not depend on the number of processes, and neither do the predictions.
-        choose: "best" makes the predictions with the model of the best evaluation, "last" with that of the last step.
-        metric: the score of the task's metric that chooses the best evaluation, on the first dev split; null means the
-            metric's main score.
-        patience: training ends after this number of evaluations in a row that are no better than the best; null means
-            no early end.
+        choose: "best" makes the predictions with the model of the best evaluation, by the main score of the task's
+            metric on the first dev split; "last" with that of the last step.
     """
 
     every: int | None = None
     batch_size: int = 32
     choose: Literal["best", "last"] = "best"
-    metric: str | None = None
-    patience: int | None = None
 
     def __post_init__(self) -> None:
-        require_positive(self, "evaluation", "batch_size", "every", "patience")
-        for key in ("patience", "metric"):
-            is_used = self.choose == "best" or getattr(self, key) is None
-            require(is_used, f"evaluation.{key}", "is for evaluation.choose best; set it to best, or this to null")
+        require_positive(self, "evaluation", "batch_size", "every")
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,11 @@ from tasks.kinds.base import Example, Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.features import Features
 from tasks.kinds.task import TRAIN, Task
-from tasks.metrics.catalog import METRICS
-from tasks.metrics.labels_and_scores import Scores
 from tasks.registry import find_task
 from tasks.training.config import FinetuneConfig
 
 # The variable with the path of shared data, for the processes that this one starts.
 SHARED = "ERNIE_GRAM_PREPARED"
-FINAL = "final."
 # Bad rows that are listed on the console; `ernie-gram check-files` lists all.
 MAX_LISTED = 10
 # A larger difference of two distances between shares of labels is rarely by chance, except for a few examples.
@@ -88,7 +85,6 @@ class TaskData:
         train: the training data.
         dev: the splits that are evaluated during training; the first one chooses the best evaluation.
         final: the other labelled splits, which are evaluated at the end.
-        metric: the score that chooses the best evaluation.
         digests: of the task and of the files of the splits, see `file_digests`.
     """
 
@@ -96,7 +92,6 @@ class TaskData:
     train: SplitData
     dev: tuple[SplitData, ...]
     final: tuple[SplitData, ...]
-    metric: str
     digests: Identity
 
     @property
@@ -149,8 +144,9 @@ def read_data(config: FinetuneConfig, model: ModelRecord, world_size: int) -> Ta
         f"{world_size} processes, but only {counted(least, 'sample')} in a batch; use fewer processes",
     )
     dev, final = (tuple(splits[name] for name in names) for names in (during, at_end))
-    metric = selection_metric(config, kind, dev, final)
-    return TaskData(kind, train, dev, final, metric, file_digests(task, folder))
+    for split in (*dev, *final):
+        check_metric(kind, split)
+    return TaskData(kind, train, dev, final, file_digests(task, folder))
 
 
 def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
@@ -164,13 +160,10 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
 
 
 def file_digests(task: Task, folder: Path) -> Identity:
-    """Return digests of a task that has its labels, and of the files of its labelled splits in a folder.
-
-    The keys of splits that are only evaluated at the end, which are no part of a run's identity, begin with FINAL.
-    """
+    """Return digests of a task that has its labels, and of the files of its labelled splits in a folder."""
     during, at_end = evaluated_splits(task, folder)
-    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
-    digests = {key: digest_of_files(find_files(task, folder, split)[0]) for key, split in keys.items()}
+    splits = (TRAIN, *during, *at_end)
+    digests = {f"data.{split}": digest_of_files(find_files(task, folder, split)[0]) for split in splits}
     definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
     return {"task": f"{task.name} ({definition[:16]})", **digests}
 
@@ -198,40 +191,15 @@ def _label_distance(kind: Kind[Any, Any], *samples: Sequence[Example]) -> float:
     return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
 
 
-def selection_metric(
-    config: FinetuneConfig, kind: Kind[Any, Any], dev: Sequence[SplitData], final: Sequence[SplitData]
-) -> str:
-    """Return the name of the score that chooses the best evaluation, on the first of the `dev` splits.
+def check_metric(kind: Kind[Any, Any], split: SplitData) -> None:
+    """Raise InputError that names the files if the metric of a task does not fit a split.
 
-    Raises InputError if the metric has no such score, or if it cannot score one of the splits.
-    """
-    metric, score = METRICS[kind.task.metric], config.evaluation.metric
-    missing = f"{kind.task.name} has no labelled dev split here; leave it out, or give null"
-    require(bool(dev) or score is None, "evaluation.metric", missing)
-    require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
-    score = score or metric.main
-    # The data may decide which scores there are, and whether the metric fits.
-    known = [scores_of_last_class(kind, split) for split in (*dev, *final)]
-    # Counts and thresholds are no scores.
-    of_dev = known[0] if dev else {score: 0.0}
-    names = [name for name, value in of_dev.items() if isinstance(value, float) and not name.endswith("_thresh")]
-    require(
-        score in names, "evaluation.metric", f"{score!r} is none of the scores of {metric.name}: {', '.join(names)}"
-    )
-    return score
-
-
-def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
-    """Return the scores that the metric gives a split if the network always chooses the last class.
-
-    For tagging this is the tag O, so that the only types of entities with scores are those of the gold values.
-
-    Raises InputError that names the files if the metric does not fit them.
+    It does if it can score a network that always chooses the last class.
     """
     scores: Float32s = np.zeros((split.features.num_units, kind.width), np.float32)
     scores[:, -1] = 1
     with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
-        return kind.evaluate(kind.decode(scores, split.features, split.examples))
+        kind.evaluate(kind.decode(scores, split.features, split.examples))
 
 
 def share(data: Any) -> None:

@@ -26,10 +26,9 @@ from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.run.termination import until_requested
-from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
+from ernie_gram.training.job import Feeds, Job, LossTerm, Selection, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
-from ernie_gram.training.selection import Selection
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
 from reader.batches.sampler import accumulation_steps
 from reader.system.arrays import Float32s, Int64s
@@ -40,7 +39,7 @@ from tasks.kinds.features import Features
 from tasks.kinds.networks import KindHead
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.labels_and_scores import Scores
-from tasks.training.data import FINAL, SplitData, evaluation_batches, micro_batches, rank_batches
+from tasks.training.data import SplitData, evaluation_batches, micro_batches, rank_batches
 from tasks.training.finetuned import LoadedModel
 from tasks.training.prepare import Finetuning
 
@@ -203,7 +202,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
             yield from steps_of_rank
 
     def evaluator(executor: paddle.static.Executor, world: World) -> Scores:
-        return evaluate(scorer(executor, world), run.dev, run.metric, config.evaluation.batch_size)
+        return evaluate(scorer(executor, world), run.dev, config.evaluation.batch_size)
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
     unit = "" if metric.unit == "none" else f" ({metric.unit})"
@@ -218,8 +217,8 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         evaluator=evaluator if run.dev else None,
         # Before the first step, the output layer is random.
         evaluates_start=False,
-        selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
-        metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",
+        selection=Selection(SCORE, metric.direction) if selects else None,
+        metrics_explained=f"score is {metric.main}{unit} on {run.dev[0].name}" if run.dev else "",
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
         rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),
@@ -227,7 +226,6 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
         row_counts=run.kind.row_counts,
-        evaluated={split.name: run.digests[f"{FINAL}{split.name}"] for split in run.final},
     )
 
 
@@ -253,22 +251,16 @@ def rate_scale(name: str, num_layers: int, decay: float) -> float:
     return decay ** (num_layers + 1) if is_embedding else 1.0
 
 
-def evaluate(scorer: Scorer, splits: Sequence[SplitData], metric: str, batch_size: int) -> Scores:
-    """Return the headline scores of some splits: `metric` of the first one as "score", the others as SPLIT_METRIC."""
-    scores: Scores = {}
+def evaluate(scorer: Scorer, splits: Sequence[SplitData], batch_size: int) -> Scores:
+    """Return the headline scores of some splits: the main one of the first as "score", the others as SPLIT_METRIC."""
+    scores, main = Scores(), METRICS[scorer.kind.task.metric].main
     for split, predictions in scorer.predict(splits, batch_size):
-        main = METRICS[predictions.task.metric].main
-        found = headline(scorer.kind.evaluate(predictions), metric, main)
+        found = headline(scorer.kind.evaluate(predictions), main)
         scores |= {f"{split.name}_{name}": value for name, value in found.items()}
-    return {SCORE: scores.pop(f"{splits[0].name}_{metric}"), **scores}
+    return {SCORE: scores.pop(f"{splits[0].name}_{main}"), **scores}
 
 
-def headline(scores: Scores, chosen: str, main: str) -> Scores:
-    """Return the chosen score of a split and the next few scores that are no counts.
-
-    A split without the chosen score, such as that of a type of entities, has the metric's main score only.
-    """
-    if chosen not in scores:
-        return {main: float(scores[main])}
-    others = [name for name, value in scores.items() if name != chosen and not isinstance(value, int)]
-    return {name: float(scores[name]) for name in (chosen, *others[: MAX_SHOWN - 1])}
+def headline(scores: Scores, main: str) -> Scores:
+    """Return the main score of a split and the next few scores that are no counts."""
+    others = [name for name, value in scores.items() if name != main and not isinstance(value, int)]
+    return {name: float(scores[name]) for name in (main, *others[: MAX_SHOWN - 1])}

@@ -5,7 +5,6 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +30,6 @@ from tasks.files.official import VARIABLE, data_folder
 from tasks.kinds.task import Task
 from tasks.training.config import FinetuneConfig
 from tasks.training.data import (
-    FINAL,
     TaskData,
     epoch_steps,
     read_data,
@@ -40,8 +38,6 @@ from tasks.training.data import (
 from tasks.training.finetuned import TaskDescription, write_description
 
 PREDICTIONS = "predictions_"
-# The key of Finetuning.made_from in result.json.
-MADE_FROM = "made_from"
 
 
 @dataclass(frozen=True)
@@ -52,21 +48,17 @@ class Finetuning(TaskData):
         config: its settings.
         output: its folder.
         model: the given model.
-        made_from: what can change the result besides the settings: digests of the task, the model and the data.
         identity: everything that can change the result; checkpoints to resume from must match it.
         found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
-        seconds: wall time of reading and encoding the data.
     """
 
     config: FinetuneConfig
     output: Path
     model: ModelRecord
-    made_from: Identity
     identity: Identity
     found: list[Path]
     resume_from: Path | None
-    seconds: float
 
     @cached_property
     def epoch_steps(self) -> int:
@@ -160,7 +152,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     If the launcher has checked the run, the data that it read are used. `is_first` is whether this is rank 0, which
     alone reads large files of a checkpoint, and writes. Raises InputError that names the key or file.
     """
-    began = time.monotonic()
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
     folder = config.paths.data or str(data_folder() or "")
@@ -171,9 +162,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     too_long = f"{longest} exceeds the {positions} positions of {model.source}"
     require(longest <= positions, "input.max_seq_len", too_long)
     data: TaskData = shared() or read_data(config, model, world_size)
-    made_from = {**model_identity(model), **data.digests}
-    identity = config.identity() | {key: each for key, each in made_from.items() if not key.startswith(FINAL)}
-    seconds = time.monotonic() - began
+    identity = config.identity() | model_identity(model) | data.digests
     output = output_folder(config, data.task)
     found, resume_from = resume_checkpoint(output, identity, is_first)
     finished = f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT}"
@@ -183,11 +172,9 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
         config=config,
         output=output,
         model=model,
-        made_from=made_from,
         identity=identity,
         found=found,
         resume_from=resume_from,
-        seconds=seconds,
     )
 
 

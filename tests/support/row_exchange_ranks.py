@@ -11,12 +11,11 @@ import numpy as np
 from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_gradients import RowGradient, sum_gradients
 from ernie_gram.distributed.world import World, start_world
-from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.program import build_training
 from ernie_gram.training.variables import get_arrays
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
+from tests.support.static_programs import job_of
 
 import paddle  # isort: skip
 from paddle.distributed import collective  # isort: skip
@@ -29,11 +28,10 @@ CONFIG = config_of("full", replace(MODEL, num_hidden_layers=1))
 CONFIG = replace(CONFIG, optimizer=replace(CONFIG.optimizer, learning_rate=1e-3))
 
 
-def train(executor: paddle.static.Executor, world: World, sparse: frozenset[str]) -> dict[str, np.ndarray]:
+def train(executor: paddle.static.Executor, world: World, by_row: bool) -> dict[str, np.ndarray]:
     """Return the parameters after some steps of the full objective, and the bytes that were sent in each."""
     with paddle.static.scope_guard(paddle.static.Scope()):
-        network = PretrainNetwork(CONFIG, CorpusSizes(TOKENS, NGRAMS), world.size)
-        program = build_training(network, CONFIG.optimizer, world, sparse_parameters=sparse)
+        program = build_training(job_of(CONFIG, CorpusSizes(TOKENS, NGRAMS), world.size, by_row), world)
         paddle.seed(1)
         executor.run(program.startup)
         sent = []
@@ -83,8 +81,8 @@ def main() -> None:
     executor = paddle.static.Executor(world.place)
     collectives.BUCKET_NUMBERS = BUCKET_NUMBERS
     arrays: dict[str, np.ndarray] = {}
-    for way, sparse in (("row", sparse_parameters(CONFIG)), ("dense", frozenset())):
-        arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
+    for way in ("row", "dense"):
+        arrays |= {f"{way}/{name}": array for name, array in train(executor, world, way == "row").items()}
         sums = sum_each(executor, world, way == "row")
         arrays |= {f"{way} sum/{name}": array for name, array in sums.items()}
     np.savez(Path(sys.argv[1]) / f"{world.rank}.npz", **arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
-from ernie_gram.training.config import skips_updates
 from ernie_gram.training.program import Program, build_training
 
 Arrays = dict[str, np.ndarray]
@@ -78,6 +78,15 @@ def run(
 def training_program(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build the program that the trainer runs, for one process."""
     world = World(0, 1, current_place())
-    network, sparse = PretrainNetwork(config, sizes, 1), sparse_parameters(config)
-    skips = skips_updates(config.optimizer, config.trainer)
-    return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute, skips)
+    return build_training(job_of(config, sizes), world)
+
+
+def job_of(config: PretrainConfig, sizes: CorpusSizes, processes: int = 1, by_row: bool = True) -> Any:
+    """Return what the programs of a training read of its Job."""
+    return SimpleNamespace(
+        network=PretrainNetwork(config, sizes, processes),
+        optimizer=config.optimizer,
+        trainer=config.trainer,
+        rate_scale=None,
+        sparse_parameters=sparse_parameters(config) if by_row else frozenset(),
+    )

@@ -19,10 +19,9 @@ from ernie_gram.model.parameters import Normal, linear
 from ernie_gram.run.checkpoint import load_model
 from ernie_gram.run.run_folder import resume_checkpoint
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
-from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
+from ernie_gram.training.job import Feeds, Job, LossTerm, Selection, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import open_program
-from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps, micro_batch_rows
 

@@ -10,11 +10,9 @@ import numpy as np
 import paddle
 import pytest
 
-from ernie_gram import Model
 from ernie_gram.distributed.processor import no_bfloat16
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError
-from tasks import api
 from tasks.api import FineTuned, Row
 from tasks.predict import main
 from tasks.registry import TASKS
@@ -164,51 +162,25 @@ def test_a_table_is_read_by_its_columns(frame: Any, tmp_path: Path) -> None:
     assert tags.predict(frame({"text": ["the cat", "it"], "n": [1, 2]})) == tags.predict(["the cat", "it"])
 
 
-def test_training_is_that_of_the_command(tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None) -> None:
+def test_training_is_that_of_the_command(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, dynamic_mode: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     paddle.seed(5)
     state = paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist()
     paddle.seed(5)
-    data, model = tiny_task / "data", Model.load(tiny_task / "model")
+    data, model = tiny_task / "data", tiny_task / "model"
     settings: Any = dict(option[2:].split("=") for option in SETTINGS)
     trained = FineTuned.train(data / "task.yaml", model, data, tmp_path / "run", **settings)
     assert trained.source == tmp_path / "run" / "best"
+    assert "final step " in capsys.readouterr().out
     found, expected = (json.loads((run / "result.json").read_text()) for run in (tmp_path / "run", finetuned))
-    for key in ("scores", "model", "made_from"):
+    for key in ("scores", "model", "identity"):
         assert found[key] == expected[key]
     for name, values in read_model(finetuned).parameters.items():
         np.testing.assert_array_equal(read_model(tmp_path / "run").parameters[name], values)
     assert trained.predict(["a b c"]) == FineTuned.load(finetuned).predict(["a b c"])
     assert paddle.in_dynamic_mode()
     assert state == (paddle.get_rng_state()[0].current_seed(), paddle.rand([3]).numpy().tolist())
-
-
-def test_training_starts_from_the_present_parameters_and_passes_on_lines_and_warnings(
-    tiny_task: Path,
-    finetuned: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    dynamic_mode: None,
-) -> None:
-    model = Model.load(tiny_task / "model")
-    weight = model.layer.encoder.embeddings.word.weight
-    with paddle.no_grad():
-        weight.set_value(weight * 0.5)
-    starts: list[Path] = []
-
-    def lines(module: str, *options: str) -> Any:
-        [start] = [Path(option.partition("=")[2]) for option in options if option.startswith("--paths.model=")]
-        np.testing.assert_array_equal(read_model(start).parameters["word_embedding"], weight.numpy())
-        starts.append(start)
-        yield "a line"
-        yield "warning: all labels are equal"
-
-    monkeypatch.setattr(api, "lines_of_module", lines)
-    task = tiny_task / "data" / "task.yaml"
-    with pytest.warns(UserWarning, match="^all labels are equal$") as warned:
-        FineTuned.train(task, model, tiny_task / "data", finetuned)
-    assert warned[0].filename == __file__
-    assert capsys.readouterr().out == "a line\n"
-    assert not starts[0].exists()
 
 
 def test_errors_of_training_are_those_of_the_command(tiny_task: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sen
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.training.finetuned import load_finetuned, read_description
 from tests.support import pretended_gpu
-from tests.support.commands import ERNIE_GRAM, ROOT, assert_one_line_error, call, kill_when, shell
+from tests.support.commands import ERNIE_GRAM, ROOT, call, kill_when, shell
 from tests.support.further_cases import FURTHER
 from tests.support.model_folders import BERT, given_bert, random_arrays, random_model
 from tests.support.own_tasks import own_task
@@ -96,14 +96,12 @@ def last(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_the_last_model_predicts_and_evaluations_are_as_set(tiny_task: Path, last: Path, tmp_path: Path) -> None:
+def test_the_last_model_predicts_and_evaluations_are_as_set(last: Path) -> None:
     scores = {record["step"]: record["score"] for record in read_log(last) if record["kind"] == "eval"}
     assert [*scores] == [3, 6, 8]
     result = result_of(last)
     assert (result["steps"]["chosen"], result["score"]) == (8, scores[8])
     assert not (last / "best").exists()
-    refused = finetune(tiny_task, tmp_path / "other", *LAST, "--evaluation.metric=accuracy")
-    assert_one_line_error(refused, "evaluation.metric: ")
 
 
 def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
@@ -169,10 +167,8 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
     text = f"kind: span\nlanguage: en\nlayout: squad\n{files}unanswerable: true\nmetric: squad_v2\n"
     task = write(tmp_path / "spans.yaml", text)
     more = [f"--task={task}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
-    finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4", "--evaluation.metric=HasAns_f1").ok()
+    finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4").ok()
     result = result_of(tmp_path / "run")
-    scores = result["scores"]["dev"]
-    assert result["score"] == scores["HasAns_f1"] != scores["f1"], scores
     # It has gold answers, but the threshold is not chosen on it, whichever files are there.
     (tmp_path / "dev.json").unlink()
     done = predict(tmp_path / "run", "--data", tmp_path, "--split", "test", "--output", tmp_path / "test.out", "--json")

@@ -114,19 +114,18 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     context = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
     lines = write_lines(tmp_path / "own.jsonl", *({"context": context, "question": text} for text in TEXTS))
     own = ("--input", lines, "--layout", "json")
-    answers = records(run, *own, "--null_threshold", 1e9, output=tmp_path / "out.jsonl")
+    set_null_threshold(run, 1e9)
+    answers = records(run, *own, output=tmp_path / "out.jsonl")
     for record in answers:
         assert context[record["start"] : record["end"]] == record["answer"] != ""
         assert 0 < record["probability"] <= 1
     middle = sorted(record["na_score"] for record in answers)[2]
-    chosen = records(run, *own, "--null_threshold", middle, output=tmp_path / "out.jsonl")
+    set_null_threshold(run, middle)
+    chosen = records(run, *own, output=tmp_path / "out.jsonl")
     assert [record["answer"] == "" for record in chosen] == [record["na_score"] > middle for record in answers]
     for key in ("start", "end", "score", "probability"):
         assert [record[key] is None for record in chosen] == [record["answer"] == "" for record in chosen]
-    # The threshold of the run's own dev split.
-    set_null_threshold(run, middle)
-    for model in (run, run / "best"):
-        assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
+    assert records(run / "best", *own, output=tmp_path / "out.jsonl") == chosen
     write_json(tmp_path / "dev-v2.0.json", squad(context, {f"q{i}": [] for i in range(5)}, "it ran"))
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json").ok()
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
@@ -164,7 +163,6 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path, m
         ([rte, "--input", "/dev/null", "--processes", "2"], "--processes: "),
         ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'"),
         ([rte, "--data", tmp_path / "empty"], f"{tmp_path / 'empty'}: no files of the split 'test'"),
-        ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: "),
         ([rte, "--input", texts, "--batch_size", "0"], "argument --batch_size: "),
     ):
         assert_one_line_error(predict(*arguments, "--output", output), message)

@@ -63,16 +63,13 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
     form (see layers.for_each_sequence), and are not counted, nor is the look-up of the relative position bias, which is
     below a hundredth of the attention.
     """
-    return float(TRAINING * _flops(config, sizes, shape, terms_of(config.objective)))
+    heads = sum(term.products(config, sizes, shape) for term in terms_of(config.objective))
+    return float(TRAINING * (_encoders(config, shape) + heads))
 
 
 def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
     """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all encoders."""
     return float(_encoders(config, shape)) if config.trainer.recompute else 0.0
-
-
-def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, terms: list[Term]) -> int:
-    return _encoders(config, shape) + sum(term.products(config, sizes, shape) for term in terms)
 
 
 def _encoders(config: PretrainConfig, shape: BatchShape) -> int:

@@ -20,10 +20,8 @@ from ernie_gram.distributed.row_gradients import Lookups, take_lookups
 from ernie_gram.distributed.world import World
 from ernie_gram.model.parameters import count
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.optimization import clip_by_global_norm
 from ernie_gram.training.program import Program, build_training
@@ -33,7 +31,7 @@ from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from tests.support import row_exchange_ranks as job
 from tests.support.commands import in_ranks, python
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
-from tests.support.static_programs import fresh_program, fresh_scope
+from tests.support.static_programs import fresh_program, fresh_scope, job_of
 
 NGRAMS, STEPS, MICRO_BATCHES = 300, 6, 3
 TABLE = "ngram_embedding"
@@ -52,12 +50,11 @@ def config_that_clips_at(max_norm: float) -> PretrainConfig:
 
 
 @cache
-def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: bool = False) -> Arrays:
-    """Return the variables after some updates with one batch each; with `skips` the last loss is infinite."""
+def train(config: PretrainConfig, by_row: bool) -> Arrays:
+    """Return the variables after some updates with one batch each; if the loss is scaled, the last one is infinite."""
     with fresh_scope() as executor:
-        world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
-        sparse = sparse_parameters(config) if by_row else frozenset[str]()
-        program = build_training(network, config.optimizer, world, None, sparse, recompute, skips)
+        world = World(0, 1, executor.place)
+        program = build_training(job_of(config, CorpusSizes(TOKENS, NGRAMS), by_row=by_row), world)
         made = [each for each in program.main.global_block().ops if each.name() == "pd_op.embedding_grad"]
         assert any(each.result(0).shape[0] == NGRAMS for each in made) != by_row
         paddle.seed(0)
@@ -65,7 +62,7 @@ def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: 
         for step in range(STEPS):
             paddle.seed(step)
             program.step(executor, random_batch("both", step))
-            if skips and step == STEPS - 2:
+            if config.optimizer.loss_scale and step == STEPS - 2:
                 set_array(TABLE, np.full_like(get_arrays([TABLE])[TABLE], np.inf))
         return variables(program)
 
@@ -73,15 +70,14 @@ def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: 
 def train_in_parts(config: PretrainConfig, by_row: bool) -> Arrays:
     """Return the variables after some updates with several micro-batches each."""
     with fresh_scope() as executor:
-        world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
-        sparse = sparse_parameters(config) if by_row else frozenset[str]()
-        accumulating, updating = build_accumulation(network, config.optimizer, world, None, sparse)
+        training = job_of(config, CorpusSizes(TOKENS, NGRAMS), by_row=by_row)
+        accumulating, updating = build_accumulation(training, World(0, 1, executor.place))
         paddle.seed(0)
         executor.run(accumulating.startup)
         executor.run(updating.startup)
         for step in range(STEPS):
             batches = [random_batch("both", step * MICRO_BATCHES + i) for i in range(MICRO_BATCHES)]
-            counts = np.sum([network.row_counts(batch) for batch in batches], 0).astype(np.float32)
+            counts = np.sum([training.network.row_counts(batch) for batch in batches], 0).astype(np.float32)
             for i, batch in enumerate(batches):
                 paddle.seed(step * MICRO_BATCHES + i)
                 accumulating.step(executor, {**batch, "row_counts": counts})
@@ -110,14 +106,15 @@ def test_updates_are_those_of_the_whole_gradient(run: Callable[..., Arrays], cli
 def test_recomputed_layers_give_the_same_bits() -> None:
     config = config_that_clips_at(0.01)
     with patch("ernie_gram.training.program.recompute_layers", wraps=recompute_layers) as recomputing:
-        plain, again = train(config, by_row=True), train(config, by_row=True, recompute=True)
+        recomputed = replace(config, trainer=replace(config.trainer, recompute=True))
+        plain, again = train(config, by_row=True), train(recomputed, by_row=True)
     recomputing.assert_called_once()
     np.testing.assert_equal(again, plain)
 
 
 def test_an_update_is_skipped_if_the_rows_are_not_finite() -> None:
     config = config_that_clips_at(1.0)
-    skipped = train(config, by_row=True, skips=True)
+    skipped = train(replace(config, optimizer=replace(config.optimizer, loss_scale=1.0)), by_row=True)
     assert np.isinf(skipped[TABLE]).all()
     assert all(np.isfinite(skipped[name]).all() for name in skipped if name not in (TABLE, "step_values"))
 

@@ -17,7 +17,7 @@ import yaml
 
 from ernie_gram.pretraining import prepare
 from ernie_gram.pretraining.config import DataConfig, PathsConfig, PretrainConfig
-from ernie_gram.pretraining.prepare import feeders, has_same_text, is_same_corpus
+from ernie_gram.pretraining.prepare import feeders
 from ernie_gram.run import checkpoint
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, Done, assert_one_line_error, build
@@ -84,18 +84,6 @@ def test_an_output_that_cannot_be_the_folder_of_a_run_is_refused(
         (tmp_path / "linked", "paths.output: {} is the folder of a checkpoint"),
     ):
         assert_one_line_error(pretrain(built, output, *more), message.format(output))
-
-
-def test_corpora_of_the_same_units_have_the_same_text(corpus: Corpus, built: Path) -> None:
-    info, other = corpus.info, Corpus(built / "held_out").info
-    assert has_same_text(replace(info, digests={}), info)
-    assert has_same_text(replace(info, text="the files were divided"), info)
-    assert not has_same_text(other, info)
-    assert is_same_corpus(replace(info, text="the files were divided"), info)
-    for key in ("vocabulary", "lexicon"):
-        assert not is_same_corpus(replace(info, **{key: "another"}), info)
-    # Corpora that were built before there were digests.
-    assert not has_same_text(replace(other, digests={}), replace(info, digests={}))
 
 
 @pytest.mark.parametrize(

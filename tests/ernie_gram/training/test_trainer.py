@@ -187,7 +187,7 @@ def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_e
     "changed",
     [
         *({"trainer": TrainerConfig(**{key: 7})} for key in ("max_steps", "log_every", "eval_every", "save_every")),
-        *({"evaluated": {"held_out": "2"}}, {"identity": {"seed": 2}}, {"accumulates": True}, {"skips": True}),
+        *({"evaluated": {"held_out": "2"}}, {"identity": {"seed": 2}}, {"accumulates": True}),
         {"resume_from": Path("step_2")},
     ],
     ids=str,
@@ -202,8 +202,7 @@ def test_ranks_must_agree_on_all_that_decides_what_they_exchange(
         trainer: Any = object.__new__(training.Trainer)
         trainer.executor, trainer.world = None, None
         trainer.job = SimpleNamespace(**{"trainer": TrainerConfig(), **values})
-        switches = {"skips": False, "accumulates": False}
-        trainer.updater = SimpleNamespace(**{key: values.get(key, off) for key, off in switches.items()})
+        trainer.updater = SimpleNamespace(accumulates=values.get("accumulates", False))
         trainer._check_agreement()
     assert found[0] == found[1] != found[2]
 

@@ -125,7 +125,7 @@ def test_the_result_of_another_run_is_refused(tiny_task: Path, finetuned: Path, 
     record = finished_finetuning(finetuned)
     # New settings and splits that are gone do not make another run.
     del record["settings"]["max_train_examples"]
-    record["settings"]["final.test"] = "0" * 64
+    record["settings"]["data.test"] = "0" * 64
     check(run, record)
     if changed == "model":
         model = read_model(task / "model")
@@ -156,7 +156,7 @@ def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path
     assert (record["task"], record["metric"]) == ("task", found["metric"])
     assert record["result"]["score"] == record["result"]["dev.accuracy"] == 100 * found["score"]
     assert record["result"]["steps"] == found["steps"]["total"]
-    for damaged in ("{}", json.dumps({**found, "score": None}), json.dumps({**found, "made_from": None})):
+    for damaged in ("{}", json.dumps({**found, "score": None}), json.dumps({**found, "identity": None})):
         write(tmp_path / "result.json", damaged)
         with pytest.raises(InputError, match=r"result\.json: damaged"):
             finished_finetuning(tmp_path)

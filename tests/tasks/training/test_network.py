@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,13 @@ import pytest
 from ernie_gram.distributed.world import World
 from ernie_gram.formats.registry import read_model
 from ernie_gram.run import checkpoint
-from reader.errors import InputError
 from tasks.files.official import Report
 from tasks.kinds.base import Float32s
-from tasks.kinds.catalog import kind_of
-from tasks.kinds.settings import KindSettings
 from tasks.kinds.span import SpanFeatures
-from tasks.kinds.tagging import TaggingExample
-from tasks.metrics.entities import entities_of
-from tasks.registry import TASKS
-from tasks.training.config import EvaluationConfig, FinetuneConfig
-from tasks.training.data import SplitData, selection_metric
+from tasks.training.data import SplitData
 from tests.support.tiny_task import checked
 from tests.tasks.kinds.test_span import example_of, span_kind
-from tests.tasks.kinds.tiny import PLACE, tokenizer
+from tests.tasks.kinds.tiny import tokenizer
 
 # Independent of the code: which parameters BERT's papers and ours put where.
 EMBEDDINGS = {"word_embedding", "pos_embedding", "sent_embedding", "rel_pos_embedding"}
@@ -55,10 +47,9 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
 ) -> None:
     from tasks.training.network import TaskNetwork, finetuning_job
 
-    run = checked(tiny_task, tmp_path / "run", "--evaluation.patience=2")
+    run = checked(tiny_task, tmp_path / "run")
     network = TaskNetwork.of(run.kind, run.encoder, run.model.parameters)
-    job = finetuning_job(replace(run, final=run.dev, digests={"final.dev": "digest"}), network, MagicMock())
-    assert job.evaluated == {"dev": "digest"}
+    job = finetuning_job(run, network, MagicMock())
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
     assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
     assert (job.optimizer.warmup_steps, job.optimizer.decay_steps) == (3, 32)
@@ -66,7 +57,7 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
     assert rates.argmax() in (2, 3)
     assert rates[-1] == 0
     np.testing.assert_allclose(np.diff(rates[3:]), -1e-2 / 29)
-    assert (job.selection.metric, job.selection.direction, job.selection.patience) == ("score", "max", 2)
+    assert (job.selection.metric, job.selection.direction) == ("score", "max")
     assert job.rate_scale("encoder_layer_0_ffn_fc_0.w_0") == pytest.approx(0.9**2)  # the setting of the tiny task
     given = read_model(tiny_task / "model").config
     changed = checked(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null").encoder
@@ -125,34 +116,3 @@ def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.Mon
     # On the second split alone, the best threshold gives no question an answer.
     ((_, alone),) = scorer.predict((test,), 4)
     assert {*alone.answers} == {""} != {*second.answers}
-
-
-@pytest.mark.parametrize("metric", ["conlleval", "cluener"])
-def test_the_score_of_a_type_is_one_of_the_first_dev_split(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks.training.network import Scorer, evaluate, headline
-
-    task = replace(TASKS["conll2003"], labels=("LOC", "PER"), metric=metric)
-    kind = kind_of(task, KindSettings())
-
-    def split(name: str, *tags: str) -> SplitData:
-        example = TaggingExample("0", ("a", "b"), " ", tags, entities_of(tags), PLACE)
-        return SplitData(name, [example], kind.encode([example], tokenizer(), training=False), REPORT)
-
-    def scores(self: Scorer, features: Any, batch_size: int) -> Float32s:
-        # The last tag is O.
-        return np.tile(np.arange(kind.width, dtype=np.float32), (features.num_units, 1))
-
-    def chosen(name: str) -> str:
-        config = FinetuneConfig(evaluation=EvaluationConfig(metric=name))
-        return selection_metric(config, kind, [dev, other], [])
-
-    monkeypatch.setattr(Scorer, "scores", scores)
-    dev, other = split("dev", "B-PER", "O"), split("other", "B-LOC", "O")
-    # A count is no score.
-    for name in ("LOC_f1", "tokens"):
-        with pytest.raises(InputError, match=f"^evaluation.metric: '{name}'"):
-            chosen(name)
-    found = evaluate(Scorer(kind, MagicMock(), WORLD, WORLD), (dev, other), chosen("PER_f1"), 4)
-    assert found["score"] == 0
-    assert [name for name in found if name.startswith("other_")] == ["other_f1"]
-    assert headline({"f1": 1.0, "tokens": 2, "PER_f1": 0.5}, "PER_f1", "f1") == {"PER_f1": 0.5, "f1": 1.0}

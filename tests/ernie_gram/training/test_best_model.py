@@ -1,4 +1,4 @@
-"""The best evaluation of a run is kept, and training ends early; both survive a stop at any point."""
+"""The best evaluation of a run is kept, and survives a stop at any point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from ernie_gram.training.selection import Progress, Selection
+from ernie_gram.training.job import Progress, Selection
 from ernie_gram.training.trainer import Trainer
 from reader.errors import SystemRefusedError
 from tests.support.runs import trained_steps
@@ -32,9 +32,9 @@ def walk(values: list[float], selection: Selection) -> Progress:
 
 def test_the_first_of_equal_values_is_the_best_and_every_number_is_better_than_nan() -> None:
     values = [2.0, 3.0, 1.0, 3.0, 1.0]
-    assert walk(values, Selection("x")) == Progress(5, 2, 3.0, 3)
-    assert walk(values, Selection("x", "min")) == Progress(5, 3, 1.0, 2)
-    assert walk([math.nan, -5.0, math.nan], Selection("x")) == Progress(3, 2, -5.0, 1)
+    assert walk(values, Selection("x")) == Progress(5, 2, 3.0)
+    assert walk(values, Selection("x", "min")) == Progress(5, 3, 1.0)
+    assert walk([math.nan, -5.0, math.nan], Selection("x")) == Progress(3, 2, -5.0)
     assert walk([math.nan, math.nan], Selection("x")).best_step == 1
 
 
@@ -51,8 +51,8 @@ def select(train: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callab
     monkeypatch.setattr(Trainer, "evaluate", measure)
     monkeypatch.setattr(ToyEvaluator, "__call__", lambda *_: {"accuracy": SCRIPT[measured[0] // 10 - 1]})
 
-    def call(folder: Path, patience: int | None = None, **options: int) -> str:
-        return train(folder, eval_every=10, selection=Selection("accuracy", patience=patience), **options)
+    def call(folder: Path, **options: int) -> str:
+        return train(folder, eval_every=10, selection=Selection("accuracy"), **options)
 
     return call
 
@@ -71,18 +71,6 @@ def test_the_best_model_is_kept_whole(select: Callable[..., str], tmp_path: Path
     assert {path.name for path in (tmp_path / "best").iterdir()} == files
 
 
-def test_training_ends_early_and_a_resumed_run_ends_there_too(select: Callable[..., str], tmp_path: Path) -> None:
-    """Evaluations 4 and 5 are no better than evaluation 3, so training never sees evaluation 8."""
-    console = select(tmp_path, patience=2, save_every=40)
-    assert "ended early at step 50: no better score in 2 evaluations in a row" in console
-    assert checkpoint.best_step(tmp_path) == 30
-    before = read_log(tmp_path)
-    assert before[-1]["step"] == 50
-    assert "already at step 50 of 120; nothing left to train" in select(tmp_path, patience=2, save_every=40)
-    assert read_log(tmp_path) == before
-    assert checkpoint.best_step(tmp_path) == 30
-
-
 def test_a_best_model_that_the_system_refuses_is_written_with_the_next_checkpoint(
     select: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,11 +83,11 @@ def test_a_best_model_that_the_system_refuses_is_written_with_the_next_checkpoin
 
     monkeypatch.setattr(checkpoint, "save_best", save_best)
     refusals.append(False)
-    select(tmp_path / "again", patience=2, save_every=40)
+    select(tmp_path / "again", save_every=40, steps=50)
     assert checkpoint.best_step(tmp_path / "again") == 30
     refusals += [False, True, True, True, True]
     with pytest.raises(SystemRefusedError, match=r"best is not saved: .*No space left; make room, and run the same"):
-        select(tmp_path / "never", patience=2, save_every=40)
+        select(tmp_path / "never", save_every=40, steps=50)
     assert refusals == []
     assert checkpoint.best_step(tmp_path / "never") == 10
 
@@ -111,17 +99,17 @@ def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
     select: Callable[..., str], tmp_path: Path, stop: int, lost: str
 ) -> None:
     """`steps` simulates a kill between two checkpoints, `evaluation` one between a checkpoint and its evaluation."""
-    select(tmp_path / "parts", patience=3, save_every=20, steps=stop)
+    select(tmp_path / "parts", save_every=20, steps=stop)
     if lost == "evaluation":
         lines = (tmp_path / "parts" / "log.jsonl").read_text().splitlines(keepends=True)
         (tmp_path / "parts" / "log.jsonl").write_text("".join(lines[:-1]))
     if lost == "steps" and stop % 20:
         shutil.rmtree(tmp_path / "parts" / f"step_{stop}")
-    console = select(tmp_path / "parts", patience=3, save_every=20)
+    console = select(tmp_path / "parts", save_every=20, steps=60)
     assert trained_steps(console)[0] == 10 + (stop // 20 * 20 if lost == "steps" else stop)
     assert evaluated(tmp_path / "parts") == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT[:6])]
     state = checkpoint.load_state(tmp_path / "parts" / "step_60")
     # It was written before the evaluation of its step.
-    assert (state.selection["best_step"], state.selection["num_worse"]) == (30, 2)
+    assert (state.selection["step"], state.selection["best_step"]) == (50, 30)
     assert checkpoint.best_step(tmp_path / "parts") == 30
     assert np.isclose(checkpoint.load_state(tmp_path / "parts" / "best").selection["best"], 0.8)
