@@ -72,7 +72,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "nargs": "+",
         "required": True,
         "metavar": "PATH",
-        "help": "files, folders or quoted globs (skipped: hidden files and corpora in folders, and vocab.txt of models)"
+        "help": "files, folders or quoted globs (skipped: hidden files in folders, and vocab.txt of models)"
         "; .txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
     },
     "--text_field": {

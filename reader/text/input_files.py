@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,15 @@ from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CORPUS_INFO = "corpus.json"
-# The files by which a corpus is known, which contains no text. Other programs have a corpus.json too.
-OF_A_CORPUS = {CORPUS_INFO, "units.bin"}
+# Found in folders of models and of corpora.
+VOCABULARY = "vocab.txt"
 
 
 def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
     `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly,
-    and so are vocabularies of models.
+    and so is every vocab.txt.
     Raises InputError for an input that matches no text file, for a file of an unknown format, for a symbolic link to a
     missing file or folder, for a folder that cannot be read, and for a file that is there compressed as well.
     """
@@ -34,18 +35,13 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         matches = [path] if path.exists() else [Path(match) for match in glob.glob(name, recursive=True)]
         if not matches:
             raise InputError(f"{name}: no such file, folder or pattern")
-        files: list[Path] = []
-        for match in matches:
-            if match.is_dir():
-                files += _files_below(match)
-            elif match.is_file() and not _is_text_name(match.name):
-                raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
-            elif match.is_file() or _is_dangling(match):
-                files.append(match)
-        if dangling := sorted(filter(_is_dangling, files)):
-            raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove or repair the link")
-        others |= {file.resolve() for file in files if file.name == "vocab.txt" and is_vocabulary(file)}
-        files = [file for file in files if file == path or file.resolve() not in others]
+        files = [file for match in matches for file in (_files_below(match) if match.is_dir() else [match])]
+        for file in sorted(files):
+            if not file.exists():
+                raise InputError(f"{file}: the target of this symbolic link is missing; remove or repair the link")
+            if not _is_text_name(file.name):
+                raise InputError(f"{file}: unknown file format; expected one of {', '.join(SUFFIXES)}")
+        files = [file for file in files if file == path or not (file.name == VOCABULARY or file.resolve() in others)]
         names = {str(file).lower() for file in files}
         if twice := sorted(file for file in files if f"{file}.gz".lower() in names):
             raise InputError(f"{twice[0]}: is there as .gz too; remove one of them, or name the files to read")
@@ -58,18 +54,18 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield the text files and the dangling links in a folder and its subfolders. Symbolic links are followed.
 
-    Hidden files, hidden folders and corpora are left out.
+    Hidden files and hidden folders are left out.
     """
     visited: set[Path] = set()
     for name, folders, files in os.walk(folder, onerror=_raise_unreadable, followlinks=True):
         here = Path(name)
-        if here.resolve() in visited or set(files) >= OF_A_CORPUS:
+        if here.resolve() in visited:
             folders.clear()
             continue
         visited.add(here.resolve())
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         paths = (here / each for each in files if not each.startswith("."))
-        yield from (path for path in paths if _is_dangling(path) or (_is_text_name(path.name) and path.is_file()))
+        yield from (path for path in paths if not path.exists() or (_is_text_name(path.name) and path.is_file()))
 
 
 def _raise_unreadable(error: OSError) -> None:
@@ -79,18 +75,6 @@ def _raise_unreadable(error: OSError) -> None:
 def _is_text_name(name: str) -> bool:
     """Return whether a file with this name has text in a known format."""
     return name.lower().endswith(SUFFIXES)
-
-
-def is_vocabulary(path: Path) -> bool:
-    """Return whether a path is a vocabulary, and not text."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return {b"[CLS]", b"[SEP]", b"[MASK]"} <= set(file.read(1 << 16).split())
-
-
-def _is_dangling(path: Path) -> bool:
-    return path.is_symlink() and not path.exists()
 
 
 def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
@@ -106,9 +90,9 @@ def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
     ends = np.cumsum([path.stat().st_size for path in paths])
     # The middle byte of a file decides to which shard the file belongs.
     middles = ends - np.diff(ends, prepend=0) / 2
-    shards = np.minimum((middles * num_shards / max(1, ends[-1])).astype(int), num_shards - 1)
-    # Every shard has a file: enough of them are left for the shards that follow, and each file is at most one shard on.
-    places = np.arange(len(paths))
-    ahead = np.maximum(shards - places, num_shards - len(paths))
-    shards = places + np.minimum.accumulate(np.minimum(ahead, 0))
-    return [[paths[place] for place in np.flatnonzero(shards == shard)] for shard in range(num_shards)]
+    shards = np.arange(1, num_shards)
+    firsts = np.searchsorted(middles, ends[-1] * shards / num_shards)
+    # Every shard has a file: at least one more than those before it, and enough are left for the shards that follow.
+    firsts = np.maximum.accumulate(np.maximum(firsts - shards, 0)) + shards
+    bounds = [0, *np.minimum(firsts, len(paths) - num_shards + shards).tolist(), len(paths)]
+    return [paths[first:last] for first, last in pairwise(bounds)]
