@@ -55,7 +55,7 @@ def build_vocab(args: argparse.Namespace) -> None:
         )
     text = open_text(args, folder=False)
     check_output_path("--output", unicode_path(args.output), args.overwrite)
-    with progress("reading", text.size, "B") as bar:
+    with progress("reading", text.text_size, "B") as bar:
         lines = nonblank_lines(text, bar)
         train: Callable[[int, bool], Vocabulary]
         if args.tokenizer == SentencePieceVocabulary.kind:
@@ -154,7 +154,7 @@ def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tupl
 
 
 def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:
-    """Yield the lines of a text that are not blank; `bar` counts its bytes on disk."""
+    """Yield the lines of a text that are not blank; `bar` counts its bytes."""
     for line in text.lines():
         bar.update(text.position - bar.n)
         if line:

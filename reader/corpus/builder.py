@@ -19,7 +19,7 @@ from reader.system.atomic_files import atomic_folder, mapped_array, save_arrays
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
-from reader.text.text_files import Segment, TextFiles
+from reader.text.text_files import Segment, TextFiles, text_of
 from reader.tokenization.vocabulary_file import save_vocabulary
 
 BLOCK = 1 << 22  # units that are counted at a time
@@ -48,7 +48,7 @@ def _cut_segment(cutter: UnitCutter, dtype: type[np.uint16] | type[np.uint32], s
 
     `units`: identities, [n]; `documents`: int64, the index in `units` at which each document ends.
     """
-    cut = cutter.cut(segment.text())
+    cut = cutter.cut(text_of(segment))
     save_arrays(folder, units=cut.units.astype(dtype), documents=cut.documents)
 
 

@@ -38,7 +38,7 @@ from reader.system.hash_tables import (
     find_strings,
     take_strings,
 )
-from reader.text.text_files import Segment
+from reader.text.text_files import Segment, text_of
 from reader.tokenization.basic_tokenizer import holds_text
 from reader.tokenization.word_index import WordIndex
 
@@ -97,13 +97,13 @@ class SegmentWords(NamedTuple):
 def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentWords:
     """Split a segment of text into words.
 
-    Raises InputError for invalid text (see Segment.text).
+    Raises InputError for invalid text (see text_of).
 
     Args:
         lowercase, segmenter: how text is split (see word_index.py and basic_tokenizer.py).
     """
     index = WordIndex(lowercase, segmenter)
-    stream = index.encode(segment.text())
+    stream = index.encode(text_of(segment))
     strings, num_words = index.table.strings, len(index)
     is_text = np.fromiter(map(holds_text, index.words()), bool, num_words)
     counts = np.bincount(stream[stream >= 0], minlength=num_words)

@@ -98,7 +98,7 @@ def map_segments(
             function(segment, result_folder)
         return position
 
-    with progress(description, text.size, "B") as bar:
+    with progress(description, text.text_size, "B") as bar:
         for position in ordered_map(process, tasks(), workers):
             bar.update(position - bar.n)
     return result_folders, text.digest

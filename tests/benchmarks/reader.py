@@ -31,7 +31,7 @@ from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles
+from reader.text.text_files import TextFiles, text_of
 from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
@@ -52,7 +52,7 @@ def print_row(task: str, amount: float, unit: str, work: Callable[[], object], r
 
 def beginning(paths: list[Path], size: int) -> bytes:
     """Return about the first `size` bytes of a text, in whole lines."""
-    return next(TextFiles(paths).segments(size)).text()
+    return text_of(next(TextFiles(paths).segments(size)))
 
 
 def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:

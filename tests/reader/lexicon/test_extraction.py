@@ -23,7 +23,7 @@ from reader.lexicon.t_test import needed_count
 from reader.system.atomic_files import save_arrays
 from reader.text import map_segments
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles
+from reader.text.text_files import TextFiles, text_of
 from tests.reader.lexicon.test_lexicon_file import begin_with, entries_of, reference_lexicon
 from tests.support.commands import ERNIE_GRAM, ROOT
 
@@ -162,7 +162,7 @@ def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
 @pytest.mark.needs("LARGE_TEXT", "LARGE_VOCAB")
 def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
     found = []
-    whole = b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
+    whole = b"".join(map(text_of, TextFiles([Path(TEXT)]).segments(1 << 24)))
     (tmp_path / "once.txt").write_bytes(whole)
     (tmp_path / "four.txt").write_bytes(whole * 4)
     for name in ("once", "four"):

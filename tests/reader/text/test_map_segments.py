@@ -19,12 +19,12 @@ from reader.text.map_segments import (
     map_segments,
     max_workers,
 )
-from reader.text.text_files import Segment, TextFiles
+from reader.text.text_files import Segment, TextFiles, text_of
 
 
 def save(segment: Segment, folder: Path) -> None:
     folder.mkdir()
-    (folder / "text").write_bytes(segment.text())
+    (folder / "text").write_bytes(text_of(segment))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
