@@ -11,7 +11,10 @@ from reader.errors import counted, print_warning
 from reader.lexicon.lexicon_file import Lexicon
 from reader.tokenization.vocabulary import unknown_warning
 
-ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
+ADVICE = (
+    "give a --vocab of the text's language, or a larger one (`ernie-gram vocab --size` makes one from the text); with "
+    "--cased, it needs capital letters"
+)
 # A model can only learn what it sees often enough. With 130 occurrences and 15 % masked units, the identity of an
 # n-gram is predicted about 20 times in an epoch. In our study of lexicon sizes, models that had predicted the median
 # n-gram about 30 times were better than counts of left neighbours, and those that had predicted it about 9 times were
@@ -43,7 +46,7 @@ def print_corpus_summary(path: Path) -> None:
         frequent = frequent[corpus.unit_counts[frequent] > 0]
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
         print(f"most frequent n-grams: {', '.join(shown)}")
-    if warning := unknown_warning(corpus.unknown_share, corpus.vocabulary, ADVICE):
+    if warning := unknown_warning(corpus.unknown_share, ADVICE):
         print_warning(f"{path}: {warning}")
     # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.
     is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text

@@ -62,11 +62,6 @@ class SentencePieceVocabulary(Vocabulary):
                 f"{source}: its pieces do not mark the beginning of a word; train it with add_dummy_prefix"
             )
 
-    @classmethod
-    def parse(cls, content: bytes, lowercase: bool, source: str) -> SentencePieceVocabulary:
-        """Return the vocabulary in a model file; raise an InputError that names `source` if the content is invalid."""
-        return cls(content, lowercase, source)
-
     @property
     def content(self) -> bytes:
         """The serialized model, unchanged."""

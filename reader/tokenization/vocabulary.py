@@ -65,11 +65,6 @@ class Vocabulary(ABC):
         self.special_ids = [self.ids[token] for token in SPECIAL_TOKENS]
         self.pad, self.unk, self.cls, self.sep, self.mask = self.special_ids
 
-    @classmethod
-    @abstractmethod
-    def parse(cls, content: bytes, lowercase: bool, source: str) -> Vocabulary:
-        """Return the vocabulary in the content of a file; raise an InputError that names `source` if it is invalid."""
-
     @property
     @abstractmethod
     def content(self) -> bytes:
@@ -183,15 +178,8 @@ def unknown_share(token_counts: Int64s, vocabulary: Vocabulary) -> float:
     return float(token_counts[vocabulary.unk] / max(1, token_counts.sum() - added))
 
 
-def unknown_warning(share: float, vocabulary: Vocabulary, advice: str) -> str | None:
-    """Return a warning if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], otherwise None.
-
-    Args:
-        advice: what to do, unless the reason is a vocabulary without capital letters.
-    """
+def unknown_warning(share: float, advice: str) -> str | None:
+    """Return a warning, with `advice`, if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], or None."""
     if share <= MAX_UNKNOWN_SHARE:
         return None
-    has_capitals = any(token != token.lower() for token in vocabulary.tokens if not token.startswith("["))
-    if not vocabulary.lowercase and not has_capitals:
-        advice = "the vocabulary has no capital letters; leave out --cased"
     return f"{share:.2%} of the tokens are [UNK], which stands for words that the vocabulary cannot spell: {advice}"
