@@ -19,8 +19,7 @@ from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.own_list import own_lexicon
-from reader.lexicon.spark_engine import SparkEngine
-from reader.lexicon.spark_session import check_spark, spark_context
+from reader.lexicon.spark_engine import SparkEngine, check_spark, spark_context
 from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path, resumable_folder
 from reader.system.progress import progress
@@ -83,8 +82,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
         check_output(args, folder=False)  # another process may have written it meanwhile
         with spark_context(args.master) if args.engine == "spark" else nullcontext() as context:
             engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
-            result = count_best(engine, settings)
-        lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
+            best = count_best(engine, settings)
+        lexicon = make_lexicon(best, engine, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
             raise InputError(
                 f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "

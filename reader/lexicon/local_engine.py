@@ -31,28 +31,37 @@ from reader.tokenization.word_index import WordIndex
 
 
 class LocalEngine:
-    """Applies the counting stages to one text (see extraction.Engine).
+    """Applies the stages of counting_stages.py to all segments of one text.
 
-    Attributes:
-        segments: the folders of the segments, once the text is split.
+    Attributes, once the text is split:
+        segments: the folders of the segments.
+        totals: N_l, int64 [MAX_ORDER]; digest: that of the text.
     """
+
+    totals: Int64s
+    digest: str
 
     def __init__(self, text: TextFiles, resources: Resources, folder: Path) -> None:
         """`folder` is the work folder for finished results."""
         self._text, self._resources, self._folder = text, resources, folder
         self.segments: list[Path] = []
 
-    def split(self, lowercase: bool, segmenter: str) -> tuple[Int64s, str]:
-        """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
+    def split(self, lowercase: bool, segmenter: str) -> None:
+        """Split every segment of the text and save it; see `split_segment`. Raises InputError for invalid text."""
         folder = self._folder / "split"
         folder.mkdir(exist_ok=True)
-        self.segments, digest = self._split(lowercase, segmenter, folder)
-        return np.sum([mapped_array(segment, "totals") for segment in self.segments], axis=0), digest
+        self.segments, self.digest = self._split(lowercase, segmenter, folder)
+        self.totals = np.sum([mapped_array(segment, "totals") for segment in self.segments], axis=0)
 
     def words(self, min_count: int) -> list[WordCounts]:
+        """Return the words that occur at least `min_count` times in the text, each in exactly one of the lists."""
         return list(self._map(partial(_merge_bucket, self.segments, min_count), range(NUM_BUCKETS), "merging words"))
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
+        """Return the l-grams that occur at least thresholds[l] times, where l is the order of the stage.
+
+        `thresholds` also holds the thresholds of the shorter orders, by which `stage` was pruned.
+        """
         # Keys contain IDs of kept shorter n-grams, so entries are valid only for these thresholds.
         kept = "_".join(str(thresholds[shorter]) for shorter in range(1, stage.order))
         folder = self._folder / f"order_{stage.order}_of_{kept}"

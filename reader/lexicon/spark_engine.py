@@ -8,13 +8,21 @@ l-grams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reader.errors import InputError
 from reader.lexicon.counting_stages import split_segment
 from reader.lexicon.local_engine import LocalEngine
+from reader.system.installation import PACKAGES
 from reader.system.processes import Result, Task
 from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
@@ -26,10 +34,72 @@ if TYPE_CHECKING:
 # Bytes of text per segment, and of memory per task. They do not depend on the machines, so that a stopped job can be
 # resumed on others.
 SEGMENT_BYTES, TASK_MEMORY_BYTES = 16 << 20, 1 << 29
+LOOPBACK = "127.0.0.1"
+SETTINGS = {
+    "spark.app.name": "ernie-gram lexicon",
+    "spark.ui.enabled": "false",
+    # No limit: the driver must receive all kept words and l-grams. --top bounds their number.
+    "spark.driver.maxResultSize": "0",
+    # Two attempts at a task would write the same folder.
+    "spark.speculation": "false",
+    # Executors without an installed package import it from this path, on the storage shared with the driver.
+    "spark.executorEnv.PYTHONPATH": str(PACKAGES),
+}
+# Of a Spark on this machine only, whose name may have no address.
+LOCAL_SETTINGS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+
+
+def check_spark() -> None:
+    """Raise InputError unless PySpark and Java are installed."""
+    if not find_spec("pyspark") or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        raise InputError("--engine spark: needs Java 17 and PySpark; pip install 'pyspark>=3.5,<5', or set JAVA_HOME")
+
+
+@contextmanager
+def spark_context(master: str | None) -> Iterator[SparkContext]:
+    """Yield a context of Spark at `master`; without `master`, Spark runs on all cores of this machine.
+
+    All settings but those that every run needs come from Spark's own configuration files. Call `check_spark` first.
+    Raises InputError if Spark does not start, and as `one_line_failures` does.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = master or "local[*]"
+    settings = SETTINGS | (LOCAL_SETTINGS if master.startswith("local") else {})
+    settings["spark.ui.showConsoleProgress"] = "true" if sys.stderr and sys.stderr.isatty() else "false"
+    with one_line_failures():
+        context = SparkContext(master, conf=SparkConf().setAll(settings.items()))
+        try:
+            context.setLogLevel("OFF")
+            yield context
+        finally:
+            context.stop()
+
+
+@contextmanager
+def one_line_failures() -> Iterator[None]:
+    """Turn the failure of a job into the InputError that a task raised, or into one that says that Spark gave up.
+
+    An exception in Python code that is not an InputError is a bug of this program and passes unchanged.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        of_java = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else None
+        message = of_java or str(error)
+        if raised := re.findall(r"^(?:reader\.errors\.)?InputError: (.*)$", message, re.MULTILINE):
+            raise InputError(raised[-1]) from error
+        if "PythonException" in message:
+            raise
+        raise InputError(f"--engine spark: Spark gave up: {message.splitlines()[0]}") from error
 
 
 class SparkEngine(LocalEngine):
-    """Applies the counting stages to one text (see extraction.Engine)."""
+    """Applies the counting stages to one text in tasks of Spark."""
 
     def __init__(self, context: SparkContext, text: TextFiles, folder: Path) -> None:
         """`folder` is the work folder for finished results, on storage that all machines share."""
