@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
-WORK_LAYOUT = 5
+WORK_LAYOUT = 6
 
 
 def build_vocab(args: argparse.Namespace) -> None:

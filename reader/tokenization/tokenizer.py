@@ -132,11 +132,11 @@ class TextPieces(dict[str, int]):
     def __missing__(self, piece: str) -> int:
         """Append the tokens of a piece, and return its number."""
         run = piece.lstrip(WHITE_SPACE)
-        for word in split_run_with_spans(run, self._lowercase, self._cut_han, len(piece) - len(run)):
-            for i, (token, first, stop) in enumerate(self._encode_word(word.text)):
+        for word, starts, ends in split_run_with_spans(run, self._lowercase, self._cut_han, len(piece) - len(run)):
+            for i, (token, first, stop) in enumerate(self._encode_word(word)):
                 # A token without characters is at the beginning of the character that follows it.
-                end = word.ends[stop - 1] if first < stop else word.starts[first]
-                self._tokens.extend((token, word.starts[first], end, i == 0))
+                end = ends[stop - 1] if first < stop else starts[first]
+                self._tokens.extend((token, starts[first], end, i == 0))
         self._token_offsets.append(len(self._tokens) // 4)
         self.cached_characters += len(piece)
         self[piece] = number = len(self)

@@ -34,7 +34,8 @@ class WordPieceVocabulary(Vocabulary):
     file_name = "vocab.txt"
 
     def __init__(self, tokens: list[str], lowercase: bool = True, source: str = "vocabulary") -> None:
-        super().__init__(tokens, lowercase, source)
+        content = "".join(f"{token}\n" for token in tokens).encode()
+        super().__init__(tokens, content, tokens, lowercase, source)
         self._model = WordPiece(
             self.ids,
             unk_token=UNK,
@@ -59,16 +60,6 @@ class WordPieceVocabulary(Vocabulary):
                 raise InputError(f"{source}:{index + 1}: expected token<TAB>{index}, found {quoted(line)}")
             tokens.append(token)
         return cls(tokens, lowercase, source)
-
-    @property
-    def content(self) -> bytes:
-        """One token per line."""
-        return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")
-
-    @property
-    def identity(self) -> object:
-        """The tokens."""
-        return self.tokens
 
     def encode(self, word: str) -> list[int]:
         """Return the token IDs of a word. As in upstream, each Han character of a segmented word is one token."""
