@@ -11,17 +11,18 @@ run: if an l-gram with a count below T_l could be among the best, T_l is lowered
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from reader.errors import InputError
 from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts, merge_words
-from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, spell
+from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, index_words, spell
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.ngram_keys import KeyLayout, key_layout
 from reader.lexicon.t_test import kth_largest, needed_count, t_statistic
-from reader.system.arrays import Bools, Float64s, Int64s, offsets_of
+from reader.system.arrays import Bools, Float64s, Int64s
 from reader.system.hash_tables import (
     KeyTable,
     PackedStrings,
@@ -107,7 +108,7 @@ class Candidates:
         words, counts = self._word_ids(rows), self._ngrams[-1].counts[rows]
         return Scores(words, counts, t_statistic(counts, total, unigrams[words], unigram_total))
 
-    def best(self, scores: Scores, k: int, kth_score: float | None) -> Scores:
+    def best(self, scores: Scores, k: int, kth_score: float | None) -> NGrams:
         """Return the k l-grams with the largest t, in descending order of t; ties are ordered by the words.
 
         Args:
@@ -116,22 +117,11 @@ class Candidates:
         indices = np.flatnonzero(scores.t >= (-np.inf if kth_score is None else kth_score))
         words, counts, t = scores.words[indices], scores.counts[indices], scores.t[indices]
         distinct, inverse = np.unique(words, return_inverse=True)
+        inverse = np.reshape(inverse, words.shape)
         texts = np.array(unpack_strings(take_strings(self.vocabulary.strings, distinct)), np.object_)
-        ranks = np.argsort(np.argsort(texts))[np.reshape(inverse, words.shape)]
+        ranks = np.argsort(np.argsort(texts))[inverse]
         order = np.lexsort((*ranks.T[::-1], -t))[:k]
-        return Scores(words[order], counts[order], t[order])
-
-    def to_ngrams(self, parts: list[Scores]) -> NGrams:
-        """Concatenate scored l-grams of several orders, with their words as text."""
-        distinct, word_ids = np.unique(np.concatenate([part.words.ravel() for part in parts]), return_inverse=True)
-        orders = np.repeat([part.words.shape[1] for part in parts], [len(part.t) for part in parts])
-        return NGrams(
-            unpack_strings(take_strings(self.vocabulary.strings, distinct)),
-            word_ids.astype(np.int32),
-            offsets_of(orders),
-            np.concatenate([part.counts for part in parts]),
-            np.concatenate([part.t for part in parts]),
-        )
+        return NGrams([*map(" ".join, texts[inverse[order]].tolist())], counts[order], t[order])
 
     def _word_ids(self, rows: Int64s) -> Int64s:
         """Return the word IDs of some l-grams of the newest order, int64 [rows, l]."""
@@ -182,7 +172,7 @@ def _best(engine: LocalEngine, settings: Settings, thresholds: dict[int, int]) -
     # An l-gram must be kept if it may be part of a longer n-gram that reaches its own threshold.
     min_counts = {order: min(t for other, t in thresholds.items() if other >= order) for order in orders}
     candidates = Candidates(merge_words(engine.words(min_counts[1]), 1))
-    best: list[Scores] = []
+    best: list[NGrams] = []
     lowered: dict[int, int] = {}
     for order in orders:
         if order > 1:
@@ -199,7 +189,10 @@ def _best(engine: LocalEngine, settings: Settings, thresholds: dict[int, int]) -
             lowered[order] = needed
         elif not lowered:
             best.append(candidates.best(scores, top[order], kth_score))
-    return NO_NGRAMS if lowered else candidates.to_ngrams(best), lowered
+    if lowered:
+        return NO_NGRAMS, lowered
+    texts, counts, t = zip(*best, strict=True)
+    return NGrams([*chain.from_iterable(texts)], np.concatenate(counts), np.concatenate(t)), {}
 
 
 def make_lexicon(
@@ -210,7 +203,7 @@ def make_lexicon(
     N-grams of a single sub-word token are also left out: a word of Han characters may be a token of sentencepiece, and
     such a word needs no second identity. So are those with a word that the vocabulary cannot spell.
     """
-    _, offsets, is_unit = spell(best, PieceTable(vocabulary), vocabulary.unk)
+    _, offsets, is_unit = spell(*index_words(best.texts), PieceTable(vocabulary), vocabulary.unk)
     kept = best.select(is_unit & (np.diff(offsets) <= max_ngram_tokens))
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from reader.errors import InputError, counted, located, print_note
-from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, info_path, spell
+from reader.lexicon.lexicon_file import HEADER, Lexicon, LexiconInfo, NGrams, index_words, info_path, spell
 from reader.tokenization.basic_tokenizer import segmenter, split_words
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
@@ -24,11 +24,10 @@ def own_lexicon(path: Path, vocabulary: Vocabulary) -> Lexicon:
 
     Raises InputError that names the line that is wrong, or if no phrase of the list can be a unit.
     """
-    info = LexiconInfo.read(path) if info_path(path).is_file() else None
-    han = info.han if info is not None else "char"
+    han = LexiconInfo.read(path).han if info_path(path).is_file() else "char"
     phrases = _read(path, vocabulary.lowercase, han)
-    _, offsets, is_unit = spell(phrases, PieceTable(vocabulary), vocabulary.unk)
-    left_out = [phrases.text(i) for i in np.flatnonzero(~is_unit).tolist()]
+    _, offsets, is_unit = spell(*index_words(phrases.texts), PieceTable(vocabulary), vocabulary.unk)
+    left_out = phrases.select(~is_unit).texts
     why = "that are a single token or that the vocabulary cannot spell"
     note = f"; left out: {counted(len(left_out), 'phrase')} {why}, such as {left_out[0]!r}" if left_out else ""
     if not is_unit.any():
@@ -67,7 +66,7 @@ def _read(path: Path, lowercase: bool, han: str) -> NGrams:
             rows.setdefault(" ".join(words), (count, t))
     ranked = sorted(rows, key=lambda text: (text.count(" "), -rows[text][1]))
     counts, scores = ([rows[text][column] for text in ranked] for column in range(2))
-    return NGrams.from_texts(ranked, np.array(counts, np.int64), np.array(scores, np.float64))
+    return NGrams(ranked, np.array(counts, np.int64), np.array(scores, np.float64))
 
 
 def _parse_row(line: str) -> tuple[str, int, float]:

@@ -27,7 +27,7 @@ from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter
 from reader.demo_text import documents, write_text
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
-from reader.lexicon.lexicon_file import Lexicon, NGrams
+from reader.lexicon.lexicon_file import Lexicon, NGrams, index_words
 from reader.lexicon.local_engine import LocalEngine
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
@@ -82,10 +82,10 @@ def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder
             build_corpus(TextFiles([path]), UnitCutter(vocabulary, lexicon), folder / "corpus", Path(work), RESOURCES)
 
     print_row("corpus of raw English", len(text) / 1e6, "MB", build, 1)
-    ngrams = lexicon.ngrams
-    trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
+    words, word_ids, offsets = index_words(lexicon.ngrams.texts)
+    trie = build_trie(word_ids, offsets, len(words))
     index = WordIndex(True)
-    index.add(ngrams.words)
+    index.add(words)
     stream = index.encode(text[: text.rfind(b"\n", 0, len(text) // 10) + 1])
     one_each, num_tokens = np.arange(len(index) + 1, dtype=np.int64), len(index)
     tokens = one_each[:-1].astype(np.int32)

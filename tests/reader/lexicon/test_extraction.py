@@ -174,7 +174,7 @@ def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
         assert disk <= 2.2 * text.stat().st_size
         found.append(Lexicon.load(output).ngrams)
     once, four = found
-    assert once.texts() == four.texts()
+    assert once.texts == four.texts
     assert np.array_equal(4 * once.counts, four.counts)
     # Four copies of the text multiply t by sqrt(4) = 2, up to rounding.
     assert np.allclose(2 * once.t, four.t, rtol=1e-12)
