@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress
@@ -17,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.errors import InputError
+from reader.errors import InputError, counted, located, print_note
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import sha256_of, write_atomically
 from reader.system.hash_tables import PackedStrings, take_strings
 from reader.system.untrusted_text import read_json, record_of
-from reader.tokenization.basic_tokenizer import SEGMENTERS
+from reader.tokenization.basic_tokenizer import SEGMENTERS, segmenter, split_words
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 HEADER = "ngram\tcount\tt"
@@ -62,8 +63,8 @@ class LexiconInfo:
         max_ngram_tokens: n-grams of more sub-word tokens are left out; so are n-grams of a single token.
         left_out: number of n-grams left out by this rule, among the best k_l.
         min_count: n-grams that occur less often are left out.
-        sha256: SHA-256 of the TSV file.
-        own: file name of the list that was read instead of counting a text (own_list.py), with the counts that it has;
+        sha256: SHA-256 of the TSV file, or "" if it is not written yet.
+        own: file name of the list that was read instead of counting a text (own_lexicon), with the counts that it has;
             "", and not in the file, if the n-grams were counted.
     """
 
@@ -107,7 +108,8 @@ class Lexicon:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the n-grams, and of the vocabulary and the segmenter that split the text."""
-        content = f"{self.info.vocabulary}\n{self.info.han}\n{self.info.sha256}"
+        sha256 = self.info.sha256 or hashlib.sha256(self.content).hexdigest()
+        content = f"{self.info.vocabulary}\n{self.info.han}\n{sha256}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     def find(self, text: str) -> int | None:
@@ -209,6 +211,69 @@ def segmenter_of(lexicon: Lexicon | None) -> str:
 def is_own_list(path: Path) -> bool:
     """Return whether a file is a list of the user's own, or an edited lexicon, and not a lexicon that was made here."""
     return path.is_file() and not (info_path(path).is_file() and sha256_of(path) == LexiconInfo.read(path).sha256)
+
+
+def own_lexicon(path: Path, vocabulary: Vocabulary) -> Lexicon:
+    """Return the lexicon that a list of the user's own stands for (see `is_own_list`).
+
+    It has one phrase a line, with its count and t if known. The phrases are split into words as text is. A phrase that
+    is a single token, or that has a word which the vocabulary cannot spell, is no unit, and is left out with a note.
+    Raises InputError that names the line that is wrong, or if no phrase of the list can be a unit.
+    """
+    han = LexiconInfo.read(path).han if info_path(path).is_file() else "char"
+    phrases = _phrases(path, vocabulary.lowercase, han)
+    _, offsets, is_unit = spell(*index_words(phrases.texts), PieceTable(vocabulary), vocabulary.unk)
+    left_out = phrases.select(~is_unit).texts
+    why = "that are a single token or that the vocabulary cannot spell"
+    note = f"; left out: {counted(len(left_out), 'phrase')} {why}, such as {left_out[0]!r}" if left_out else ""
+    if not is_unit.any():
+        raise InputError(f"{path}: a list without an n-gram{note}")
+    print_note(f"{path}: a list of your own, not counted here: {counted(int(is_unit.sum()), 'n-gram')}{note}")
+    info = LexiconInfo(
+        vocabulary=vocabulary.fingerprint,
+        han=han,
+        text="",
+        totals={},
+        top={},
+        max_ngram_tokens=int(np.diff(offsets)[is_unit].max()),
+        left_out=len(left_out),
+        min_count=0,
+        own=path.name,
+    )
+    return Lexicon(phrases.select(is_unit), info)
+
+
+def _phrases(path: Path, lowercase: bool, han: str) -> NGrams:
+    """Return the phrases of a list, each once; raises InputError that names the line that is wrong."""
+    # In an edited lexicon of Chinese words, spaces separate the words.
+    cut_han = segmenter("char" if han == "char" else "space")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
+    rows: dict[str, tuple[int, float]] = {}
+    for number, line in enumerate(lines, 1):
+        if number == 1 and HEADER.startswith(line):
+            continue
+        with located(f"{path}: line {number}"):
+            text, count, t = _parse_row(line)
+        if words := split_words(text, lowercase, cut_han):
+            rows.setdefault(" ".join(words), (count, t))
+    ranked = sorted(rows, key=lambda text: (text.count(" "), -rows[text][1]))
+    counts, scores = ([rows[text][column] for text in ranked] for column in range(2))
+    return NGrams(ranked, np.array(counts, np.int64), np.array(scores, np.float64))
+
+
+def _parse_row(line: str) -> tuple[str, int, float]:
+    """Return the n-gram, the count and t of a line; without a count or t, it is 0. Raises InputError."""
+    text, count, t, *more = [*line.split("\t"), "0", "0"]
+    try:
+        numbers = int(count), float(t)
+    except ValueError:
+        numbers = -1, 0.0
+    if not 0 <= numbers[0] < 1 << 63 or math.isnan(numbers[1]) or len(more) > 2:
+        raise InputError("expected an n-gram, and after tabs its count and t")
+    return text, *numbers
 
 
 def info_path(path: Path) -> Path:

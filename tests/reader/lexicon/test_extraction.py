@@ -16,10 +16,9 @@ import pytest
 
 from reader.errors import InputError
 from reader.lexicon import local_engine
-from reader.lexicon.extraction import Settings, count_best
+from reader.lexicon.extraction import Settings, count_best, needed_count
 from reader.lexicon.lexicon_file import Lexicon, NGrams
 from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.t_test import needed_count
 from reader.system.atomic_files import save_arrays
 from reader.text import map_segments
 from reader.text.map_segments import Resources

@@ -18,8 +18,8 @@ from tokenizers.models import WordPiece
 from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import extraction
+from reader.lexicon.extraction import t_statistic
 from reader.lexicon.lexicon_file import Lexicon, NGrams, info_path
-from reader.lexicon.t_test import t_statistic
 from reader.system.atomic_files import sha256_of
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary_file import load_vocabulary
