@@ -35,12 +35,12 @@ def build_corpus(
     """
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     cut_segment = partial(_cut_segment, cutter, unit_dtype(num_units))
-    segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
+    segments = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: contains no words")
     # Map one segment at a time, because every mapped array keeps a file open.
     parts = ((mapped_array(segment, "units"), np.array(mapped_array(segment, "documents"))) for segment in segments)
-    _write_corpus(output, cutter, digest, parts, shard)
+    _write_corpus(output, cutter, text.digest, parts, shard)
 
 
 def _cut_segment(cutter: UnitCutter, dtype: type[np.uint16] | type[np.uint32], segment: Segment, folder: Path) -> None:

@@ -3,7 +3,7 @@
     split_segment       a segment of text -> its distinct words with counts, and its text as word IDs
     merge_words         word counts of all segments -> the words that reach a minimum count
     CountNgrams         the words of a segment -> sorted (key, count) entries of its l-grams
-    merge_entry_lists   entries of all segments -> the l-grams that reach a minimum count
+    merge_entries       entries of all segments -> the l-grams that reach a minimum count
 
 The stages see arrays only. An engine applies them to a whole text: see local_engine.py and spark_engine.py.
 """
@@ -22,7 +22,6 @@ from reader.lexicon.ngram_keys import (
     KeyLayout,
     count_runs,
     extend_prefixes,
-    merge_entries,
     ngram_keys,
     ngram_totals,
     renumber,
@@ -88,10 +87,8 @@ class SegmentWords(NamedTuple):
     def words(self, bucket: int) -> WordCounts:
         """Return the words of a bucket."""
         start, end = self.bounds[bucket], self.bounds[bucket + 1]
-        offsets = np.array(self.offsets[start : end + 1])
-        return WordCounts(
-            PackedStrings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
-        )
+        strings = take_strings(PackedStrings(self.offsets[start : end + 1], self.arena), np.arange(end - start))
+        return WordCounts(strings, self.counts[start:end])
 
 
 def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentWords:
@@ -178,10 +175,3 @@ class CountNgrams:
     @property
     def count_bits(self) -> int:
         return self.layouts[-1].count_bits
-
-
-def merge_entry_lists(sorted_lists: list[UInt64s], count_bits: int, min_count: int) -> NgramCounts:
-    """Return the l-grams whose counts, summed over all lists of entries, reach `min_count`."""
-    joined = np.concatenate([np.zeros(0, np.uint64), *sorted_lists])
-    joined.sort()
-    return NgramCounts(*merge_entries(joined, count_bits, min_count))

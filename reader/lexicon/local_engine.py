@@ -17,11 +17,11 @@ from reader.lexicon.counting_stages import (
     NgramCounts,
     SegmentWords,
     WordCounts,
-    merge_entry_lists,
     merge_words,
     split_segment,
 )
-from reader.system.arrays import Int64s
+from reader.lexicon.ngram_keys import merge_entries
+from reader.system.arrays import Int64s, UInt64s
 from reader.system.atomic_files import mapped_array, remove_folder, save_arrays
 from reader.system.processes import Result, Task, ordered_map
 from reader.system.progress import progress
@@ -35,7 +35,8 @@ class LocalEngine:
 
     Attributes, once the text is split:
         segments: the folders of the segments.
-        totals: N_l, int64 [MAX_ORDER]; digest: that of the text.
+        totals: N_l, int64 [MAX_ORDER].
+        digest: that of the text.
     """
 
     totals: Int64s
@@ -50,7 +51,8 @@ class LocalEngine:
         """Split every segment of the text and save it; see `split_segment`. Raises InputError for invalid text."""
         folder = self._folder / "split"
         folder.mkdir(exist_ok=True)
-        self.segments, self.digest = self._split(lowercase, segmenter, folder)
+        self.segments = self._split(lowercase, segmenter, folder)
+        self.digest = self._text.digest
         self.totals = np.sum([mapped_array(segment, "totals") for segment in self.segments], axis=0)
 
     def words(self, min_count: int) -> list[WordCounts]:
@@ -76,8 +78,8 @@ class LocalEngine:
         merged = self._map(merge, self._entry_ranges(parts, stage.count_bits), f"merging {stage.order}-grams")
         return NgramCounts(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
 
-    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> tuple[list[Path], str]:
-        """Split the text into words; return the folders of the segments, in `folder`, and the digest of the text."""
+    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> list[Path]:
+        """Split the text into words; return the folders of the segments, in `folder`."""
         warm_up = WordIndex(lowercase, segmenter).encode
 
         def save_words(segment: Segment, folder: Path) -> None:
@@ -122,9 +124,11 @@ def _save_entries(stage: CountNgrams, task: tuple[Path, Path]) -> None:
 def _merge_entries(parts: list[Path], count_bits: int, min_count: int, entry_range: tuple[int, int]) -> NgramCounts:
     """Merge the entries in [start, stop) of all segments, without the l-grams below `min_count`."""
     start, stop = np.array(entry_range, np.uint64)
-    slices = []
+    slices: list[UInt64s] = []
     for part in parts:
         # A copy of the slice: pages of a mapped array stay in memory as long as the array exists.
         first, last = np.searchsorted(mapped_array(part, "entries"), (start, stop))
         slices.append(np.array(mapped_array(part, "entries")[first:last]))
-    return merge_entry_lists(slices, count_bits, min_count)
+    entries = np.concatenate(slices)
+    entries.sort()
+    return NgramCounts(*merge_entries(entries, count_bits, min_count))

@@ -26,7 +26,7 @@ from reader.system.installation import PACKAGES
 from reader.system.processes import Result, Task
 from reader.text.input_files import shard_files
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles, digest_of
+from reader.text.text_files import TextFiles
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -107,15 +107,14 @@ class SparkEngine(LocalEngine):
         super().__init__(text, Resources(TASK_MEMORY_BYTES * cores, cores), folder.absolute())
         self._context = context
 
-    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> tuple[list[Path], str]:
+    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> list[Path]:
         # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
-        text_field = self._text.text_field
         groups = shard_files(paths, min(len(paths), 1 + self._text.text_size // SEGMENT_BYTES))
-        split = partial(_split_files, lowercase, segmenter, text_field, SEGMENT_BYTES)
-        done = self._map(split, [(group, folder / f"{number}") for number, group in enumerate(groups)], "")
-        segments, digests = ([each for parts in column for each in parts] for column in zip(*done, strict=True))
-        return segments, digest_of(paths, text_field, digests)
+        split = partial(_split_files, lowercase, segmenter, self._text.text_field, SEGMENT_BYTES)
+        done = list(self._map(split, [(group, folder / f"{number}") for number, group in enumerate(groups)], ""))
+        self._text.file_digests = [digest for _, digests in done for digest in digests]
+        return [segment for segments, _ in done for segment in segments]
 
     def _map(self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str) -> Iterable[Result]:
         # A few parts per core: to start a part takes longer than a small task.

@@ -67,7 +67,7 @@ def map_segments(
     resources: Resources,
     description: str,
     warm_up: Callable[[bytes], Any],
-) -> tuple[list[Path], str]:
+) -> list[Path]:
     """Call function(segment, result folder) for every segment of a text in several processes; this one reads the text.
 
     Args:
@@ -76,7 +76,7 @@ def map_segments(
         description: what is done, for the display of progress.
         warm_up: called with WARM_UP_TEXT before the processes are forked. They share what it loads and compiles.
     Returns:
-        The result folders in the order of the segments, and the digest of the text.
+        The result folders in the order of the segments.
 
     Raises InputError for invalid text.
     """
@@ -101,4 +101,4 @@ def map_segments(
     with progress(description, text.text_size, "B") as bar:
         for position in ordered_map(process, tasks(), workers):
             bar.update(position - bar.n)
-    return result_folders, text.digest
+    return result_folders
