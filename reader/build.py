@@ -15,9 +15,9 @@ from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import check_corpus
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser
+from reader.lexicon.counting import LocalEngine
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list, own_lexicon
-from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine, check_spark, spark_context
 from reader.system.lock_files import locked_name
 from reader.system.output_files import add_output_file, check_output_path, resumable_folder

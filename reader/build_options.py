@@ -10,7 +10,7 @@ from typing import Any
 
 from reader.corpus.memmap import FILES
 from reader.errors import InputError
-from reader.lexicon.counting_stages import MAX_ORDER
+from reader.lexicon.counting import MAX_ORDER
 from reader.system.output_files import check_output_path
 from reader.system.processes import available_cores
 from reader.text.input_files import CORPUS_INFO, find_files

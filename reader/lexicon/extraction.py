@@ -1,7 +1,7 @@
 """Exact extraction of the best n-grams from a text of any size (paper, section 3.5, Algorithm 1).
 
 An engine splits the text into words, and then counts l-grams order by order: the local engine with processes on this
-machine (local_engine.py), the Spark engine on a cluster (spark_engine.py).
+machine (counting.py), the Spark engine on a cluster (spark_engine.py).
 
 Only l-grams that occur at least T_l times are kept. This pruning keeps every longer n-gram that reaches the threshold,
 because none of its words and shorter n-grams is rarer than the n-gram itself. T_l is guessed, and verified after the
@@ -18,14 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.errors import InputError
-from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts, merge_words
+from reader.lexicon.counting import CountNgrams, LocalEngine, NgramCounts, WordCounts, merge_words
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams, index_words, spell
-from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.ngram_keys import KeyLayout, key_layout
-from reader.system.arrays import Bools, Float64s, Int64s
+from reader.system.arrays import Float64s, Int64s
 from reader.system.hash_tables import (
     KeyTable,
-    PackedStrings,
     build_key_table,
     empty_table,
     find_or_add_strings,
@@ -142,19 +140,17 @@ class Candidates:
         total, unigram_total = int(totals[len(self._ngrams)]), int(totals[0])
         unigrams = self.vocabulary.counts
         if not self._ngrams:
-            rows = np.flatnonzero(_is_han_word(self.vocabulary.strings) & (unigrams >= min_count))
+            are_han = [len(word) > 1 and is_han(word[0]) for word in unpack_strings(self.vocabulary.strings)]
+            rows = np.flatnonzero(np.array(are_han, bool) & (unigrams >= min_count))
             zeros = np.zeros((len(rows), 1), np.int64)
             return Scores(rows[:, None], unigrams[rows], t_statistic(unigrams[rows], total, zeros, 1))
         rows = np.flatnonzero(self._ngrams[-1].counts >= min_count)
         words, counts = self._word_ids(rows), self._ngrams[-1].counts[rows]
         return Scores(words, counts, t_statistic(counts, total, unigrams[words], unigram_total))
 
-    def best(self, scores: Scores, k: int, kth_score: float | None) -> NGrams:
-        """Return the k l-grams with the largest t, in descending order of t; ties are ordered by the words.
-
-        Args:
-            kth_score: the k-th largest t, or None if there are fewer than k (see `kth_largest`).
-        """
+    def best(self, scores: Scores, k: int) -> NGrams:
+        """Return the k l-grams with the largest t, in descending order of t; ties are ordered by the words."""
+        kth_score = kth_largest(scores.t, k)
         indices = np.flatnonzero(scores.t >= (-np.inf if kth_score is None else kth_score))
         words, counts, t = scores.words[indices], scores.counts[indices], scores.t[indices]
         distinct, inverse = np.unique(words, return_inverse=True)
@@ -173,13 +169,6 @@ class Candidates:
             columns.append((keys & np.uint64((1 << layout.word_bits) - 1)).astype(np.int64))
             prefixes = (keys >> np.uint64(layout.word_bits)).astype(np.int64)
         return np.column_stack([prefixes, *reversed(columns)])
-
-
-def _is_han_word(words: PackedStrings) -> Bools:
-    """Return whether each word consists of several Han characters; bool [n]."""
-    return np.fromiter(
-        (len(word) > 1 and is_han(word[0]) for word in unpack_strings(words)), bool, len(words.offsets) - 1
-    )
 
 
 def count_best(engine: LocalEngine, settings: Settings) -> NGrams:
@@ -229,7 +218,7 @@ def _best(engine: LocalEngine, settings: Settings, thresholds: dict[int, int]) -
         if needed < thresholds[order]:
             lowered[order] = needed
         elif not lowered:
-            best.append(candidates.best(scores, top[order], kth_score))
+            best.append(candidates.best(scores, top[order]))
     if lowered:
         return NO_NGRAMS, lowered
     texts, counts, t = zip(*best, strict=True)

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reader.errors import InputError
-from reader.lexicon.counting_stages import split_segment
-from reader.lexicon.local_engine import LocalEngine
+from reader.lexicon.counting import LocalEngine, split_segment
 from reader.system.installation import PACKAGES
 from reader.system.processes import Result, Task
 from reader.text.input_files import shard_files

@@ -145,8 +145,6 @@ class PieceTable:
 
     def extend(self, words: Sequence[str]) -> None:
         """Append words; the first of them gets the index len(self)."""
-        if not words:
-            return
         ends, pieces = array("q"), array("i")
         for word in words:
             pieces.extend(self._encode(word))

@@ -26,9 +26,9 @@ from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter
 from reader.demo_text import documents, write_text
+from reader.lexicon.counting import LocalEngine
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, NGrams, index_words
-from reader.lexicon.local_engine import LocalEngine
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles, text_of

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from reader.lexicon import local_engine
+from reader.lexicon import counting
+from reader.lexicon.counting import LocalEngine
 from reader.lexicon.extraction import Settings, count_best, needed_count
 from reader.lexicon.lexicon_file import Lexicon, NGrams
-from reader.lexicon.local_engine import LocalEngine
 from reader.system.atomic_files import save_arrays
 from reader.text import map_segments
 from reader.text.map_segments import Resources
@@ -90,11 +90,11 @@ def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeyp
     def refuse(*_: object) -> None:
         raise AssertionError("this work is already finished")
 
-    monkeypatch.setattr(local_engine, "split_segment", refuse)
+    monkeypatch.setattr(counting, "split_segment", refuse)
     # Other n-grams may be wanted of the same words.
     first, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(first) == reference_lexicon(built / "train.txt", TOP)
-    monkeypatch.setattr(local_engine, "save_arrays", refuse)
+    monkeypatch.setattr(counting, "save_arrays", refuse)
     again, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(again) == entries_of(first)
 

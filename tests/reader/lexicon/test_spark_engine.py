@@ -18,8 +18,8 @@ import pytest
 from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import spark_engine
+from reader.lexicon.counting import LocalEngine
 from reader.lexicon.extraction import Settings, count_best
-from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SETTINGS, SparkEngine, check_spark, one_line_failures, spark_context
 from reader.system.output_files import resumable_folder
 from reader.text.input_files import find_files
