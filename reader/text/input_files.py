@@ -39,7 +39,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         for file in sorted(files):
             if not file.exists():
                 raise InputError(f"{file}: the target of this symbolic link is missing; remove or repair the link")
-            if not _is_text_name(file.name):
+            if not file.name.lower().endswith(SUFFIXES):
                 raise InputError(f"{file}: unknown file format; expected one of {', '.join(SUFFIXES)}")
         files = [file for file in files if file == path or not (file.name == VOCABULARY or file.resolve() in others)]
         names = {str(file).lower() for file in files}
@@ -64,17 +64,13 @@ def _files_below(folder: Path) -> Iterator[Path]:
             continue
         visited.add(here.resolve())
         folders[:] = sorted(each for each in folders if not each.startswith("."))
-        paths = (here / each for each in files if not each.startswith("."))
-        yield from (path for path in paths if not path.exists() or (_is_text_name(path.name) and path.is_file()))
+        for path in (here / each for each in files if not each.startswith(".")):
+            if not path.exists() or (path.name.lower().endswith(SUFFIXES) and path.is_file()):
+                yield path
 
 
 def _raise_unreadable(error: OSError) -> None:
     raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
-
-
-def _is_text_name(name: str) -> bool:
-    """Return whether a file with this name has text in a known format."""
-    return name.lower().endswith(SUFFIXES)
 
 
 def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:

@@ -84,10 +84,7 @@ class WordPieceVocabulary(Vocabulary):
 
 def count_words(lines: Iterable[str], lowercase: bool) -> Counter[str]:
     """Return the number of occurrences of each word in lines of text."""
-    words: Counter[str] = Counter()
-    for line in lines:
-        words.update(split_words(line, lowercase))
-    return words
+    return Counter(word for line in lines for word in split_words(line, lowercase))
 
 
 def train_wordpiece(words: Counter[str], size: int, lowercase: bool) -> WordPieceVocabulary:

@@ -154,7 +154,7 @@ def replaced(number: int, old: str, new: str) -> Callable[[list[str]], None]:
         replaced(7, "\t[0-9]", f"\t{10**20}"),
         replaced(7, "\t[^\t]*$", "\t1\t1.0"),
         replaced(7, "$", "\t1.0"),
-        replaced(7, " ", "  "),
+        replaced(0, " ", "  "),  # the last line, which may be of any length
         replaced(7, "^", " "),
         replaced(7, "^[^\t]*", ""),
     ],
