@@ -76,9 +76,9 @@ def t_statistic(counts: Int64s, total: int, unigram_counts: Int64s, unigram_tota
     return t
 
 
-def kth_largest(t: Float64s, k: int) -> float | None:
-    """Return the k-th largest score, or None if there are fewer than k."""
-    return float(np.partition(t, len(t) - k)[len(t) - k]) if k <= len(t) else None
+def kth_largest(t: Float64s, k: int) -> float:
+    """Return the k-th largest score, or minus infinity if there are fewer than k."""
+    return float(np.partition(t, len(t) - k)[len(t) - k]) if k <= len(t) else -math.inf
 
 
 def needed_count(score: float, total: int) -> int:
@@ -150,8 +150,7 @@ class Candidates:
 
     def best(self, scores: Scores, k: int) -> NGrams:
         """Return the k l-grams with the largest t, in descending order of t; ties are ordered by the words."""
-        kth_score = kth_largest(scores.t, k)
-        indices = np.flatnonzero(scores.t >= (-np.inf if kth_score is None else kth_score))
+        indices = np.flatnonzero(scores.t >= kth_largest(scores.t, k))
         words, counts, t = scores.words[indices], scores.counts[indices], scores.t[indices]
         distinct, inverse = np.unique(words, return_inverse=True)
         inverse = np.reshape(inverse, words.shape)
@@ -210,9 +209,9 @@ def _best(engine: LocalEngine, settings: Settings, thresholds: dict[int, int]) -
         if order not in top:
             continue
         scores = candidates.scores(thresholds[order], engine.totals)
-        kth_score = kth_largest(scores.t, top[order])
+        total, kth_score = int(engine.totals[order - 1]), kth_largest(scores.t, top[order])
         # With fewer than k l-grams there is no k-th score, and so no bound: only a lower threshold can give more.
-        needed = thresholds[order] // 4 if kth_score is None else needed_count(kth_score, int(engine.totals[order - 1]))
+        needed = needed_count(kth_score, total) if kth_score > -math.inf else thresholds[order] // 4
         # N-grams that occur less than min_count times are left out in any case.
         needed = max(settings.min_count, needed)
         if needed < thresholds[order]:

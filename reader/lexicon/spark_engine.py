@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Bytes of text per segment, and of memory per task. They do not depend on the machines, so that a stopped job can be
 # resumed on others.
 SEGMENT_BYTES, TASK_MEMORY_BYTES = 16 << 20, 1 << 29
-LOOPBACK = "127.0.0.1"
 SETTINGS = {
     "spark.app.name": "ernie-gram lexicon",
     "spark.ui.enabled": "false",
@@ -45,7 +44,7 @@ SETTINGS = {
     "spark.executorEnv.PYTHONPATH": str(PACKAGES),
 }
 # Of a Spark on this machine only, whose name may have no address.
-LOCAL_SETTINGS = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+LOCAL_SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def check_spark() -> None:

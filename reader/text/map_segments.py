@@ -50,9 +50,8 @@ class Resources:
             self.workers * PROCESSING_BYTES_PER_TEXT_BYTE + queued_segments * QUEUED_BYTES_PER_TEXT_BYTE
         )
         fits_memory = (self.memory_bytes - BASE_MEMORY_BYTES) // bytes_per_text_byte
-        largest = max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory))
         balanced = text.text_size // (4 * self.workers)
-        return max(MIN_SEGMENT_BYTES, min(largest, balanced))
+        return max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory, balanced))
 
     @property
     def max_merge_entries(self) -> int:
