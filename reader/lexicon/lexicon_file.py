@@ -177,10 +177,10 @@ def index_words(texts: list[str]) -> tuple[list[str], Int32s, Int64s]:
     Returns:
         the words; int32, indices into them; int64 [n + 1].
     """
-    sequences = [text.split(" ") for text in texts]
-    index: dict[str, int] = {}
-    word_ids = np.array([index.setdefault(word, len(index)) for words in sequences for word in words], np.int32)
-    return list(index), word_ids, offsets_of(np.array([*map(len, sequences)], np.int64))
+    flat = " ".join(texts).split(" ") if texts else []
+    index = {word: i for i, word in enumerate(dict.fromkeys(flat))}
+    word_ids = np.fromiter(map(index.__getitem__, flat), np.int32, len(flat))
+    return list(index), word_ids, offsets_of(np.array([text.count(" ") + 1 for text in texts], np.int64))
 
 
 def spell(
