@@ -14,12 +14,10 @@ from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus, large_lexicon_warning
 from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError, OneLineParser, counted, print_warning
+from reader.lexicon.counting import LocalEngine
 from reader.lexicon.extraction import Settings, count_best, make_lexicon
-from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list
-from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.own_list import own_lexicon
-from reader.lexicon.spark_engine import SparkEngine
-from reader.lexicon.spark_session import check_spark, spark_context
+from reader.lexicon.lexicon_file import Lexicon, info_path, is_own_list, own_lexicon
+from reader.lexicon.spark_engine import SparkEngine, check_spark, spark_context
 from reader.system.output_files import add_output_file, check_new_folder, check_output_path, resumable_folder
 from reader.system.progress import progress
 from reader.text.input_files import find_files
@@ -41,7 +39,10 @@ if TYPE_CHECKING:
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
 WORK_LAYOUT = 6
-ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
+ADVICE = (
+    "give a --vocab of the text's language, or a larger one (`ernie-gram vocab --size` makes one from the text); with "
+    "--cased, it needs capital letters"
+)
 
 
 def build_vocab(args: argparse.Namespace) -> None:
@@ -49,7 +50,7 @@ def build_vocab(args: argparse.Namespace) -> None:
     text = open_text(args)
     for path in (args.output, unicode_path(args.output)):
         check_output_path("--output", path, args.overwrite, text.paths)
-    with progress("reading", text.size, "B") as bar:
+    with progress("reading", text.text_size, "B") as bar:
         lines = nonblank_lines(text, bar)
         train: Callable[[int, bool], Vocabulary]
         if kind_of(args.output) is SentencePieceVocabulary:
@@ -77,8 +78,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
         check_output_path("--output", args.output, args.overwrite)
         with spark_context(args.master) if args.master else nullcontext() as context:
             engine = SparkEngine(context, text, folder) if context else LocalEngine(text, resources, folder)
-            result = count_best(engine, settings)
-        lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
+            best = count_best(engine, settings)
+        lexicon = make_lexicon(best, engine, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
             raise InputError(
                 f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
@@ -126,7 +127,7 @@ def print_corpus_summary(path: Path) -> None:
         f"{1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens; "
         f"{corpus.unknown_share:.2%} of all tokens are [UNK]"
     )
-    if warning := unknown_warning(corpus.unknown_share, corpus.vocabulary, ADVICE):
+    if warning := unknown_warning(corpus.unknown_share, ADVICE):
         print_warning(f"{path}: {warning}")
     # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.
     is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
@@ -156,7 +157,7 @@ def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tupl
 
 
 def nonblank_lines(text: TextFiles, bar: tqdm[NoReturn]) -> Iterator[str]:
-    """Yield the lines of a text that are not blank; `bar` counts its bytes on disk."""
+    """Yield the lines of a text that are not blank; `bar` counts its bytes."""
     for line in text.lines():
         bar.update(text.position - bar.n)
         if line:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from reader.lexicon.counting_stages import MAX_ORDER
+from reader.lexicon.counting import MAX_ORDER
 from reader.system.processes import available_cores
 from reader.text.map_segments import BASE_MEMORY_BYTES
 from reader.tokenization.basic_tokenizer import SEGMENTERS
@@ -52,7 +52,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "nargs": "+",
         "required": True,
         "metavar": "PATH",
-        "help": "files, folders or quoted globs (skipped: hidden files and corpora in folders, and vocab.txt of models)"
+        "help": "files, folders or quoted globs (skipped: hidden files in folders, and vocab.txt of models)"
         "; .txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
     },
     "--text_field": {

@@ -127,7 +127,7 @@ def _of_length(lexicon: Lexicon, order: int) -> list[Any]:
     total = lexicon.info.totals.get(str(order))
     numbers = (f"{len(indices):,}", f"{counts.sum():,}", f"{counts.sum() / total:.1%}" if total else "")
     frequent = indices[np.argsort(-counts, kind="stable")[:12]]
-    examples = ", ".join(f"{ngrams.text(i)} ({ngrams.counts[i]:,})" for i in frequent)
+    examples = ", ".join(f"{ngrams.texts[i]} ({ngrams.counts[i]:,})" for i in frequent)
     return [counted(order, "word"), *map(Cell, (*numbers, f"{np.median(counts):,.0f}", f"{counts.min():,}")), examples]
 
 

@@ -27,7 +27,7 @@ from reader.system.arrays import Int64s
 from reader.system.atomic_files import atomic_folder, mapped_array, save_arrays
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
-from reader.text.text_files import Segment, TextFiles
+from reader.text.text_files import Segment, TextFiles, text_of
 from reader.tokenization.vocabulary_file import save_vocabulary
 
 
@@ -40,7 +40,7 @@ def build_corpus(text: TextFiles, cutter: UnitCutter, output: Path, folder: Path
     vocabulary, lexicon, ngram_offsets = cutter.vocabulary, cutter.lexicon, cutter.ngram_offsets
     num_tokens, num_ngrams = cutter.num_tokens, len(ngram_offsets) - 1
     cut_segment = partial(_cut_segment, cutter, unit_dtype(num_tokens + num_ngrams))
-    segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
+    segments = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: contains no words")
     with atomic_folder(output) as made:
@@ -56,7 +56,7 @@ def build_corpus(text: TextFiles, cutter: UnitCutter, output: Path, folder: Path
             format=FORMAT,
             vocabulary=vocabulary.fingerprint,
             lexicon=lexicon.fingerprint if lexicon else "",
-            text=digest,
+            text=text.digest,
             lowercase=vocabulary.lowercase,
             num_tokens=num_tokens,
             num_ngrams=num_ngrams,
@@ -74,7 +74,7 @@ def _cut_segment(cutter: UnitCutter, dtype: type[np.uint16] | type[np.uint32], s
 
     `units`: identities, [n]; `documents`: int64, the index in `units` at which each document ends.
     """
-    cut = cutter.cut(segment.text())
+    cut = cutter.cut(text_of(segment))
     save_arrays(folder, units=cut.units.astype(dtype), documents=cut.documents)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reader.corpus.boundaries import Units, build_trie, cut_lines
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, segmenter_of, spell
+from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, index_words, segmenter_of, spell
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.word_index import WordIndex
 
@@ -42,11 +42,13 @@ class UnitCutter:
         self.vocabulary, self.lexicon, self.num_tokens = vocabulary, lexicon, len(vocabulary)
         self._segmenter = segmenter_of(lexicon)
         ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
-        self._lexicon_words, self._max_words = ngrams.words, max_words
+        words, word_ids, offsets = index_words(ngrams.texts)
+        self._lexicon_words, self._max_words = words, max_words
         self._pieces = PieceTable(vocabulary)
         self._reset_words()
-        self._trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
-        self.ngram_tokens, self.ngram_offsets, self._is_unit = spell(ngrams, self._pieces, vocabulary.unk)
+        self._trie = build_trie(word_ids, offsets, len(words))
+        spelled = spell(words, word_ids, offsets, self._pieces, vocabulary.unk)
+        self.ngram_tokens, self.ngram_offsets, self._is_unit = spelled
 
     def check_ngrams(self) -> None:
         """Raise InputError, with the line, for an n-gram of one token or with a word that the vocabulary cannot spell.
@@ -56,7 +58,7 @@ class UnitCutter:
         if self.lexicon is not None and not self._is_unit.all():
             i = int(self._is_unit.argmin())
             raise InputError(
-                f"{self.lexicon.path}: line {i + 2}: {self.lexicon.ngrams.text(i)!r} is a single token, or the "
+                f"{self.lexicon.path}: line {i + 2}: {self.lexicon.ngrams.texts[i]!r} is a single token, or the "
                 "vocabulary cannot spell it ([UNK]); make the lexicon again, or remove such lines"
             )
 
@@ -91,4 +93,4 @@ class UnitNames:
             # A token that only marks the start of a word has no text: show the token itself.
             return self.vocabulary.text([identity]) or self.vocabulary.tokens[identity]
         assert self.lexicon is not None
-        return self.lexicon.ngrams.text(identity - len(self.vocabulary))
+        return self.lexicon.ngrams.texts[identity - len(self.vocabulary)]

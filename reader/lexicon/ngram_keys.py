@@ -1,6 +1,6 @@
 """Integer keys of l-grams, and their counts as sorted 64-bit entries.
 
-The functions are pure and work on arrays; counting_stages.py applies them to a text that does not fit into memory.
+The functions are pure and work on arrays; counting.py applies them to a text that does not fit into memory.
 The prefix of an l-gram is its first l - 1 words; a prefix ID is the index of this (l-1)-gram among the kept ones (for
 l = 2: the word ID). The key of an l-gram combines its prefix ID with the ID of its last word. An entry combines a key
 with a count.

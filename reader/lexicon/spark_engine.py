@@ -8,16 +8,23 @@ l-grams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reader.lexicon.counting_stages import split_segment
-from reader.lexicon.local_engine import LocalEngine
+from reader.errors import InputError
+from reader.lexicon.counting import LocalEngine, split_segment
+from reader.system.installation import PACKAGES
 from reader.system.processes import Result, Task
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles, digest_of, text_size
+from reader.text.text_files import TextFiles, text_size
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -25,10 +32,70 @@ if TYPE_CHECKING:
 # Bytes of text per segment, and of memory per task. They do not depend on the machines, so that a stopped job can be
 # resumed on others.
 SEGMENT_BYTES, TASK_MEMORY_BYTES = 16 << 20, 1 << 29
+SETTINGS = {
+    "spark.app.name": "ernie-gram lexicon",
+    "spark.ui.enabled": "false",
+    # No limit: the driver must receive all kept words and l-grams. --top bounds their number.
+    "spark.driver.maxResultSize": "0",
+    # Two attempts at a task would write the same folder.
+    "spark.speculation": "false",
+    # Executors without an installed package import it from this path, on the storage shared with the driver.
+    "spark.executorEnv.PYTHONPATH": str(PACKAGES),
+}
+# Of a Spark on this machine only, whose name may have no address.
+LOCAL_SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def check_spark() -> None:
+    """Raise InputError unless PySpark and Java are installed."""
+    if not find_spec("pyspark") or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        raise InputError("--master: needs Java 17 and PySpark; pip install 'pyspark>=3.5,<5', or set JAVA_HOME")
+
+
+@contextmanager
+def spark_context(master: str) -> Iterator[SparkContext]:
+    """Yield a context of Spark at `master`, such as "local[8]".
+
+    All settings but those that every run needs come from Spark's own configuration files. Call `check_spark` first.
+    Raises InputError if Spark does not start, and as `one_line_failures` does.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = SETTINGS | (LOCAL_SETTINGS if master.startswith("local") else {})
+    settings["spark.ui.showConsoleProgress"] = "true" if sys.stderr and sys.stderr.isatty() else "false"
+    with one_line_failures():
+        context = SparkContext(master, conf=SparkConf().setAll(settings.items()))
+        try:
+            context.setLogLevel("OFF")
+            yield context
+        finally:
+            context.stop()
+
+
+@contextmanager
+def one_line_failures() -> Iterator[None]:
+    """Turn the failure of a job into the InputError that a task raised, or into one that says that Spark gave up.
+
+    An exception in Python code that is not an InputError is a bug of this program and passes unchanged.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        of_java = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else None
+        message = of_java or str(error)
+        if raised := re.findall(r"^(?:reader\.errors\.)?InputError: (.*)$", message, re.MULTILINE):
+            raise InputError(raised[-1]) from error
+        if "PythonException" in message:
+            raise
+        raise InputError(f"--master: Spark gave up: {message.splitlines()[0]}") from error
 
 
 class SparkEngine(LocalEngine):
-    """Applies the counting stages to one text (see extraction.Engine)."""
+    """Applies the counting stages to one text in tasks of Spark."""
 
     def __init__(self, context: SparkContext, text: TextFiles, folder: Path) -> None:
         """`folder` is the work folder for finished results, on storage that all machines share."""
@@ -36,14 +103,14 @@ class SparkEngine(LocalEngine):
         super().__init__(text, Resources(TASK_MEMORY_BYTES * cores, cores), folder.absolute())
         self._context = context
 
-    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> tuple[list[Path], str]:
+    def _split(self, lowercase: bool, segmenter: str, folder: Path) -> list[Path]:
         # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
-        text_field = self._text.text_field
-        split = partial(_split_files, lowercase, segmenter, text_field, SEGMENT_BYTES)
-        done = self._map(split, [(group, folder / f"{number}") for number, group in enumerate(grouped(paths))], "")
-        segments, digests = ([each for parts in column for each in parts] for column in zip(*done, strict=True))
-        return segments, digest_of(paths, text_field, digests)
+        split = partial(_split_files, lowercase, segmenter, self._text.text_field, SEGMENT_BYTES)
+        tasks = [(group, folder / f"{number}") for number, group in enumerate(grouped(paths))]
+        done = list(self._map(split, tasks, ""))
+        self._text.file_digests = [digest for _, digests in done for digest in digests]
+        return [segment for segments, _ in done for segment in segments]
 
     def _map(self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str) -> Iterable[Result]:
         # A few parts per core: to start a part takes longer than a small task.

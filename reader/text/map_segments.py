@@ -50,9 +50,8 @@ class Resources:
             self.workers * PROCESSING_BYTES_PER_TEXT_BYTE + queued_segments * QUEUED_BYTES_PER_TEXT_BYTE
         )
         fits_memory = (self.memory_bytes - BASE_MEMORY_BYTES) // bytes_per_text_byte
-        largest = max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory))
         balanced = text.text_size // (4 * self.workers)
-        return max(MIN_SEGMENT_BYTES, min(largest, balanced))
+        return max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory, balanced))
 
     @property
     def max_merge_entries(self) -> int:
@@ -67,7 +66,7 @@ def map_segments(
     resources: Resources,
     description: str,
     warm_up: Callable[[bytes], Any],
-) -> tuple[list[Path], str]:
+) -> list[Path]:
     """Call function(segment, result folder) for every segment of a text in several processes; this one reads the text.
 
     Args:
@@ -76,7 +75,7 @@ def map_segments(
         description: what is done, for the display of progress.
         warm_up: called with WARM_UP_TEXT before the processes are forked. They share what it loads and compiles.
     Returns:
-        The result folders in the order of the segments, and the digest of the text.
+        The result folders in the order of the segments.
 
     Raises InputError for invalid text.
     """
@@ -98,7 +97,7 @@ def map_segments(
             function(segment, result_folder)
         return position
 
-    with progress(description, text.size, "B") as bar:
+    with progress(description, text.text_size, "B") as bar:
         for position in ordered_map(process, tasks(), workers):
             bar.update(position - bar.n)
-    return result_folders, text.digest
+    return result_folders

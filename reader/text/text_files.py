@@ -10,13 +10,12 @@ import codecs
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from reader.errors import InputError
 from reader.system.untrusted_text import json_value
@@ -54,67 +53,60 @@ class Part(NamedTuple):
     """Consecutive whole lines of one file.
 
     path: the file; first_line: the number of the first line, counted from 1; raw: the bytes of the lines as they are in
-    the file, after decompression; is_last: whether the file ends here.
+    the file, after decompression, and a blank line behind the last of them; text_field: the field that contains the
+    text in .jsonl records (see value_at).
     """
 
     path: Path
     first_line: int
     raw: bytes
-    is_last: bool
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A part of a text that is processed as a whole: lines of one or more files.
-
-    Attributes:
-        parts: the lines.
-        text_field: the field that contains the text in .jsonl records (see value_at).
-    """
-
-    parts: list[Part]
     text_field: str
 
     def text(self) -> bytes:
-        """Return the lines of text in UTF-8. Each ends with a line feed; a blank line separates documents.
-
-        Raises InputError, with file and line, for text that is not UTF-8 and for an invalid JSON record, and for a file
-        that looks like UTF-16.
-        """
-        return b"".join(map(self._text_of, self.parts))
-
-    def _text_of(self, part: Part) -> bytes:
-        is_first = part.first_line == 1
-        if is_first and (reason := utf16_reason(part.raw)):
-            raise InputError(f"{part.path}: {reason}")
+        """Return the lines of text in UTF-8, as `text_of` does."""
+        is_first = self.first_line == 1
+        if is_first and (reason := utf16_reason(self.raw)):
+            raise InputError(f"{self.path}: {reason}")
         # A byte order mark at the beginning of a file identifies the encoding and is not part of the text.
-        raw = part.raw.removeprefix(codecs.BOM_UTF8) if is_first else part.raw
+        raw = self.raw.removeprefix(codecs.BOM_UTF8) if is_first else self.raw
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
             line_start = raw.rfind(b"\n", 0, error.start) + 1
-            line = part.first_line + raw.count(b"\n", 0, line_start)
+            line = self.first_line + raw.count(b"\n", 0, line_start)
             place = f"{error.reason} at byte {error.start - line_start}"
-            raise InputError(f"{part.path}:{line}: not UTF-8 ({place})") from error
-        if is_jsonl(part.path):
-            return b"".join(self._record(part.path, *line) for line in enumerate(text.split("\n"), part.first_line))
-        line_feed = b"\n" if raw and not raw.endswith(b"\n") else b""
-        return raw + line_feed + (b"\n" if part.is_last else b"")
+            raise InputError(f"{self.path}:{line}: not UTF-8 ({place})") from error
+        if is_jsonl(self.path):
+            return b"".join(self._record(*line) for line in enumerate(text.split("\n"), self.first_line))
+        return raw
 
-    def _record(self, path: Path, line_number: int, line: str) -> bytes:
+    def _record(self, line_number: int, line: str) -> bytes:
         """Return the text of one record, which is one document. Blank lines inside it are removed."""
         if not line.strip():
             return b""
         try:
             record: Any = json_value(line)
         except ValueError as error:
-            raise InputError(f"{path}:{line_number}: not JSON: {error}") from error
+            raise InputError(f"{self.path}:{line_number}: not JSON: {error}") from error
         text = value_at(record, self.text_field)
         if not isinstance(text, str):
-            raise InputError(f"{path}:{line_number}: no text field {self.text_field!r} (see --text_field)")
+            raise InputError(f"{self.path}:{line_number}: no text field {self.text_field!r} (see --text_field)")
         lines = "".join(f"{part}\n" for part in text.split("\n") if part.strip())
         # A JSON escape may denote a lone surrogate (half a character), which cannot be encoded as UTF-8.
         return f"{lines}\n".encode("utf-8", "ignore")
+
+
+# A part of a text that is processed as a whole: lines of one or more files.
+Segment = list[Part]
+
+
+def text_of(segment: Segment) -> bytes:
+    """Return the lines of text in UTF-8. Each ends with a line feed; a blank line separates documents.
+
+    Raises InputError, with file and line, for text that is not UTF-8 and for an invalid JSON record, and for a file
+    that looks like UTF-16.
+    """
+    return b"".join(part.text() for part in segment)
 
 
 def is_jsonl(path: Path) -> bool:
@@ -126,20 +118,9 @@ def is_compressed(path: Path) -> bool:
 
 
 def text_size(path: Path) -> int:
-    """Return the number of bytes of text in a file; an estimate if the file is compressed."""
-    return path.stat().st_size * (ASSUMED_COMPRESSION_RATIO if is_compressed(path) else 1)
-
-
-def digest_of(paths: list[Path], text_field: str, file_digests: Iterable[bytes]) -> str:
-    """Return the digest of a text, in hexadecimal: of the format and the digest of each file (TextFiles.file_digests).
-
-    BLAKE2b takes three fifths of the time of SHA-256.
-    """
-    digest = _digest()
-    for path, content in zip(paths, file_digests, strict=True):
-        digest.update(f"jsonl {text_field}".encode() if is_jsonl(path) else b"txt")
-        digest.update(b"\xff" + content)  # no byte of UTF-8
-    return digest.hexdigest()
+    """Return the number of bytes of text in a file; an estimate if the file is compressed. Raises InputError."""
+    with convert_read_errors(path):
+        return path.stat().st_size * (ASSUMED_COMPRESSION_RATIO if is_compressed(path) else 1)
 
 
 @contextmanager
@@ -157,32 +138,29 @@ class TextFiles:
     """The text of several files, read once from front to back.
 
     Attributes:
-        size: the number of bytes on disk; position: how many of them have been read (for progress bars).
         text_size: the number of bytes of text; an estimate if a file is compressed.
+        position: how many of them have been read (for progress bars).
         file_digests: for each file that has been read to its end, the 32-byte BLAKE2b of its content, decompressed.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
         self.paths = paths
         self.text_field = text_field
-        self._stats = []
-        for path in paths:
-            with convert_read_errors(path):
-                self._stats.append(path.stat())
-        self.size = sum(stat.st_size for stat in self._stats)
         self.text_size = sum(map(text_size, paths))
+        self.position = 0
         self.file_digests: list[bytes] = []
-        self._finished_bytes = 0
-        self._current: IO[bytes] | None = None
-
-    @property
-    def position(self) -> int:
-        return self._finished_bytes + (self._current.tell() if self._current else 0)
 
     @property
     def digest(self) -> str:
-        """The digest of the text, once all of it has been read."""
-        return digest_of(self.paths, self.text_field, self.file_digests)
+        """The digest of the text, in hexadecimal, once all of it has been read: of each file's format and content.
+
+        BLAKE2b takes three fifths of the time of SHA-256.
+        """
+        digest = _digest()
+        for path, content in zip(self.paths, self.file_digests, strict=True):
+            digest.update(f"jsonl {self.text_field}".encode() if is_jsonl(path) else b"txt")
+            digest.update(b"\xff" + content)  # no byte of UTF-8
+        return digest.hexdigest()
 
     def segments(self, segment_bytes: int) -> Iterator[Segment]:
         """Yield the text in segments of whole lines and about `segment_bytes` bytes.
@@ -191,51 +169,50 @@ class TextFiles:
         """
         parts: list[Part] = []
         size = 0
-        for path, before in zip(self.paths, self._stats, strict=True):
+        for path in self.paths:
             line_number = 1
-            for raw, is_last in self._chunks(path, before, segment_bytes):
-                parts.append(Part(path, line_number, raw, is_last))
+            for raw in self._chunks(path, segment_bytes):
+                parts.append(Part(path, line_number, raw, self.text_field))
                 line_number += raw.count(b"\n")
                 size += len(raw)
                 if size >= segment_bytes:
-                    yield Segment(parts, self.text_field)
+                    yield parts
                     parts, size = [], 0
         if parts:
-            yield Segment(parts, self.text_field)
+            yield parts
 
     def lines(self) -> Iterator[str]:
         """Yield each line of text without its line end; "" separates documents.
 
-        Raises InputError as `segments` and `Segment.text` do.
+        Raises InputError as `segments` and `text_of` do.
         """
         for segment in self.segments(1 << 22):
-            for line in segment.text().decode().split("\n")[:-1]:
+            for line in text_of(segment).decode().split("\n")[:-1]:
                 yield "" if line.isspace() else line.rstrip("\r")
 
-    def _chunks(self, path: Path, before: os.stat_result, max_bytes: int) -> Iterator[tuple[bytes, bool]]:
-        """Yield the content of a file in chunks of whole lines, each with whether it is the last chunk.
+    def _chunks(self, path: Path, max_bytes: int) -> Iterator[bytes]:
+        """Yield the content of a file in chunks of whole lines, and a blank line behind the last one.
 
-        Only a line feed ends a line. Raises InputError unless the file is as it was `before`.
+        Only a line feed ends a line. Raises InputError if the file changes meanwhile.
         """
         digest = _digest()
-        if is_compressed(path) and not before.st_size:
-            raise InputError(f"{path}: damaged or cut short: a compressed file is never empty")
-        try:
-            with convert_read_errors(path), path.open("rb") as self._current:
-                file = gzip.GzipFile(fileobj=self._current) if is_compressed(path) else self._current
-                unfinished_line: list[bytes] = []
-                while chunk := file.read(min(max_bytes, CHUNK_BYTES)):
-                    digest.update(chunk)
-                    end = chunk.rfind(b"\n") + 1
-                    if end:
-                        yield b"".join([*unfinished_line, chunk[:end]]), False
-                        unfinished_line = []
-                    unfinished_line.append(chunk[end:])
-                now = os.stat(self._current.fileno())
-                if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-                    raise InputError(f"{path}: has changed while it was read; run the command again")
-                yield b"".join(unfinished_line), True
-        finally:
-            self._current = None
+        with convert_read_errors(path), path.open("rb") as on_disk:
+            before = os.stat(on_disk.fileno())
+            if is_compressed(path) and not before.st_size:
+                raise InputError(f"{path}: damaged or cut short: a compressed file is never empty")
+            file = gzip.GzipFile(fileobj=on_disk) if is_compressed(path) else on_disk
+            unfinished_line: list[bytes] = []
+            while chunk := file.read(min(max_bytes, CHUNK_BYTES)):
+                digest.update(chunk)
+                self.position += len(chunk)
+                end = chunk.rfind(b"\n") + 1
+                if end:
+                    yield b"".join([*unfinished_line, chunk[:end]])
+                    unfinished_line = []
+                unfinished_line.append(chunk[end:])
+            now = os.stat(on_disk.fileno())
+            if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+                raise InputError(f"{path}: has changed while it was read; run the command again")
+            tail = b"".join(unfinished_line)
+            yield tail + b"\n\n" if tail else b"\n"
         self.file_digests.append(digest.digest())
-        self._finished_bytes += before.st_size

@@ -15,7 +15,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from itertools import groupby
-from typing import NamedTuple
 
 # Control characters that str.split() treats as white space. BERT removes them without splitting the text there.
 _NOT_SPACE = {ord(c): None for c in "\x0b\x0c\x1c\x1d\x1e\x1f\x85"}
@@ -113,21 +112,13 @@ def has_words(text: str) -> bool:
     return any(not c.isspace() and not is_dropped(c) and unicodedata.category(c) != "Mn" for c in text)
 
 
-class WordSpan(NamedTuple):
-    """A word, and the span of each of its characters in the original text.
+def split_run_with_spans(
+    run: str, lowercase: bool, cut_han: CutFunction = list, offset: int = 0
+) -> list[tuple[str, list[int], list[int]]]:
+    """Return the words of a text that contains no white space: those of `split_run`, each with its starts and ends.
 
-    text: the word, folded; starts, ends: the original characters of text[i] are those in [starts[i], ends[i]). Both
-    lists are in ascending order, but not strictly: several characters may come from the same original character.
-    """
-
-    text: str
-    starts: list[int]
-    ends: list[int]
-
-
-def split_run_with_spans(run: str, lowercase: bool, cut_han: CutFunction = list, offset: int = 0) -> list[WordSpan]:
-    """Return the words of a text that contains no white space: those of `split_run`, with their spans.
-
+    The original characters of word[i] are those in [starts[i], ends[i]). Both lists are in ascending order, but not
+    strictly: several characters may come from the same original character.
     Dropped characters belong to no span. Accents that folding removes belong to the span of the character before them,
     if that character is kept, so that the text of a span is never cut between a letter and its accents.
 
@@ -142,10 +133,10 @@ def split_run_with_spans(run: str, lowercase: bool, cut_han: CutFunction = list,
         if not folded[i]:
             ends[i - 1] = ends[i]
     places = [i for i, character in enumerate(run) if not is_dropped(character) for _ in folded[i]]
-    words: list[WordSpan] = []
+    words: list[tuple[str, list[int], list[int]]] = []
     first = 0
     for word in split_run(run, lowercase, cut_han):
         of_word = places[first : first + len(word)]
-        words.append(WordSpan(word, [offset + i for i in of_word], [ends[i] for i in of_word]))
+        words.append((word, [offset + i for i in of_word], [ends[i] for i in of_word]))
         first += len(word)
     return words

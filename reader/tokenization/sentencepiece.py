@@ -46,14 +46,14 @@ class SentencePieceVocabulary(Vocabulary):
 
     def __init__(self, model: bytes, lowercase: bool = True, source: str = "vocabulary") -> None:
         """Load a serialized model; raise an InputError that names `source` if it is damaged or unsuitable."""
-        self._model = model
         self._processor = SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
             tokens = [self._processor.id_to_piece(i) for i in range(len(self._processor))]
         except (RuntimeError, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{source}: damaged, or not a SentencePiece model") from error
-        super().__init__(tokens, lowercase, source)
+        # The digest covers the pieces, their scores and the rules of normalization.
+        super().__init__(tokens, model, hashlib.sha256(model).hexdigest(), lowercase, source)
         if self._processor.unk_id() != self.unk:
             unknown = tokens[self._processor.unk_id()]
             raise InputError(f"{source}: the token for unknown characters is {unknown}; it must be {UNK}")
@@ -61,21 +61,6 @@ class SentencePieceVocabulary(Vocabulary):
             raise InputError(
                 f"{source}: its pieces do not mark the beginning of a word; train it with add_dummy_prefix"
             )
-
-    @classmethod
-    def parse(cls, content: bytes, lowercase: bool, source: str) -> SentencePieceVocabulary:
-        """Return the vocabulary in a model file; raise an InputError that names `source` if the content is invalid."""
-        return cls(content, lowercase, source)
-
-    @property
-    def content(self) -> bytes:
-        """The serialized model, unchanged."""
-        return self._model
-
-    @property
-    def identity(self) -> object:
-        """The SHA-256 of the model, which covers its pieces, their scores and its normalization rules."""
-        return hashlib.sha256(self._model).hexdigest()
 
     def encode(self, word: str) -> list[int]:
         """Return the token IDs of a word, encoded as if it followed white space.

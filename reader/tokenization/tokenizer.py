@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 from numbers import Integral
-from typing import TypeVar
 
 import numpy as np
 
-from reader.errors import InputError, counted, quoted
+from reader.errors import InputError, quoted
 from reader.system.arrays import Int32s, Int64s, offsets_of, range_indices
 from reader.tokenization.basic_tokenizer import segmenter, split_run_with_spans
 from reader.tokenization.given_texts import listed, listed_strings
@@ -34,10 +33,8 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import note_other_unicode
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
-Item = TypeVar("Item")
-
-# Texts are converted in groups of at most this many characters (or one text), which bounds the memory.
-MAX_GROUP_CHARACTERS = 1 << 18
+# So many texts are converted at a time, which bounds the memory.
+GROUP = 64
 # The characters that separate words: those for which str.isspace() is true, without the control characters that
 # basic_tokenizer.py drops.
 WHITE_SPACE = " \t\n\r\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
@@ -95,10 +92,10 @@ class Encoding:
         return int(self.starts[first]), int(self.ends[stop - 1])
 
 
-class TextPieces:
-    """The pieces of text seen so far, with their tokens: those of piece i are token_offsets[i] to token_offsets[i + 1].
+class TextPieces(dict[str, int]):
+    """The pieces of text seen so far, numbered; the tokens of piece i are token_offsets[i] to token_offsets[i + 1].
 
-    A token is a row of four numbers: its ID, where it begins and ends in the piece, and the number of its word there.
+    A token is a row of four numbers: its ID, where it begins and ends in the piece, and 1 if it is the first of a word.
     """
 
     def __init__(self, vocabulary: Vocabulary, segmenter_name: str) -> None:
@@ -112,48 +109,38 @@ class TextPieces:
         run = f"[{han}]{other}*|{other}+" if han else f"{other}+"
         # A piece includes the white space before it, so that the lengths of pieces add up to positions in the text.
         self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{run})")
-        self._clear()
+        self.cached_characters = 0
+        self._tokens, self._token_offsets = array("i"), array("q", [0])
 
     def encode(self, text: str) -> Int32s:
         """Return the tokens of a text, int32 [n, 4], with the places and the numbers of words in the text."""
         if self.cached_characters > MAX_CACHED_CHARACTERS:
-            self._clear()
+            self.clear()
+            self.cached_characters = 0
+            self._tokens, self._token_offsets = array("i"), array("q", [0])
         pieces = self._pattern.findall(text)
-        for piece in dict.fromkeys(pieces):
-            if piece not in self._index:
-                self._add(piece)
-        piece_ids = np.fromiter(map(self._index.__getitem__, pieces), np.int64, len(pieces))
-        token_offsets, num_words = np.asarray(self._token_offsets), np.asarray(self._num_words)[piece_ids]
+        piece_ids = np.fromiter(map(self.__getitem__, pieces), np.int64, len(pieces))
         lengths = np.fromiter(map(len, pieces), np.int32, len(pieces))
+        token_offsets = np.asarray(self._token_offsets)
         first_tokens = token_offsets[piece_ids]
         num_tokens = token_offsets[piece_ids + 1] - first_tokens
         tokens = np.asarray(self._tokens).reshape(-1, 4)[range_indices(first_tokens, num_tokens)]
         tokens[:, 1:3] += np.repeat(np.cumsum(lengths) - lengths, num_tokens)[:, np.newaxis]
-        tokens[:, 3] += np.repeat(np.cumsum(num_words) - num_words, num_tokens)
+        tokens[:, 3] = np.cumsum(tokens[:, 3]) - 1
         return tokens
 
-    def _clear(self) -> None:
-        """Forget all pieces."""
-        self._index: dict[str, int] = {}
-        self.cached_characters = 0
-        self._tokens = array("i")
-        self._token_offsets = array("q", [0])
-        self._num_words = array("i")
-
-    def _add(self, piece: str) -> None:
-        """Append the tokens of a piece."""
+    def __missing__(self, piece: str) -> int:
+        """Append the tokens of a piece, and return its number."""
         run = piece.lstrip(WHITE_SPACE)
-        start = len(piece) - len(run)
-        words = split_run_with_spans(run, self._lowercase, self._cut_han, start)
-        for number, word in enumerate(words):
-            for token, first, stop in self._encode_word(word.text):
+        for word, starts, ends in split_run_with_spans(run, self._lowercase, self._cut_han, len(piece) - len(run)):
+            for i, (token, first, stop) in enumerate(self._encode_word(word)):
                 # A token without characters is at the beginning of the character that follows it.
-                end = word.ends[stop - 1] if first < stop else word.starts[first]
-                self._tokens.extend((token, word.starts[first], end, number))
+                end = ends[stop - 1] if first < stop else starts[first]
+                self._tokens.extend((token, starts[first], end, i == 0))
         self._token_offsets.append(len(self._tokens) // 4)
-        self._num_words.append(len(words))
-        self._index[piece] = len(self._index)
         self.cached_characters += len(piece)
+        self[piece] = number = len(self)
+        return number
 
 
 class Tokenizer:
@@ -173,10 +160,6 @@ class Tokenizer:
         self.segmenter = "char" if isinstance(vocabulary, WordPieceVocabulary) else segmenter
         self._pieces = TextPieces(vocabulary, self.segmenter)
 
-    def __repr__(self) -> str:
-        case = "lower case" if self.vocabulary.lowercase else "cased"
-        return f"<Tokenizer: {self.vocabulary.kind}, {counted(len(self.vocabulary), 'token')}, {case}>"
-
     def encode(self, text: str) -> Encoding:
         """Return the tokens of a text: none if it is empty. Lone surrogates are dropped as in a corpus.
 
@@ -189,7 +172,8 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the tokens of each text, as `encode` does. Many texts in one call take less time."""
         given = listed_strings(texts, "texts")
-        return [encoding for group in _groups(given, len) for encoding in self._encode_texts(group)]
+        groups = (given[first : first + GROUP] for first in range(0, len(given), GROUP))
+        return [encoding for group in groups for encoding in self._encode_texts(group)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return readable text for token IDs, with a space between words; raises InputError for what is no ID."""
@@ -208,7 +192,7 @@ class Tokenizer:
         in `" ".join(words)`. Without such [UNK]s, the IDs are those of `encode(" ".join(words))`.
         """
         given = [listed_strings(words, f"sentences[{i}]") for i, words in enumerate(listed(sentences, "sentences"))]
-        groups = _groups(given, lambda sentence: sum(map(len, sentence)) + len(sentence))
+        groups = (given[first : first + GROUP] for first in range(0, len(given), GROUP))
         return [encoding for group in groups for encoding in self._encode_sentences(group)]
 
     def _encode_texts(self, texts: Sequence[str]) -> Iterator[Encoding]:
@@ -242,15 +226,3 @@ class Tokenizer:
         """
         text_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))
         return self._pieces.encode("\n".join(texts)), text_starts
-
-
-def _groups(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
-    """Yield consecutive items in groups of at most MAX_GROUP_CHARACTERS characters, or of one item."""
-    first = total = 0
-    for i, item in enumerate(items):
-        total += size(item)
-        if total > MAX_GROUP_CHARACTERS and i > first:
-            yield items[first:i]
-            first, total = i, size(item)
-    if first < len(items):
-        yield items[first:]

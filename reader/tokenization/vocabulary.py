@@ -41,6 +41,8 @@ class Vocabulary(ABC):
         kind: the name of this kind of vocabulary.
         file_name: the name of the file in which a corpus or a run keeps a copy of the vocabulary.
         tokens: the F tokens in the order of their IDs; ids: the ID of each token, the later one if it has two.
+        content: the content of the vocabulary file.
+        identity: everything that determines the token IDs of a word, as a value that JSON can represent.
         lowercase: whether text is first converted to lower case and stripped of accents.
         pad, unk, cls, sep, mask: the IDs of the special tokens; special_ids: all of them.
         unicode: the version of Unicode with which it was first used (see vocabulary_file.py).
@@ -49,9 +51,9 @@ class Vocabulary(ABC):
     kind: ClassVar[str]
     file_name: ClassVar[str]
 
-    def __init__(self, tokens: list[str], lowercase: bool, source: str) -> None:
+    def __init__(self, tokens: list[str], content: bytes, identity: object, lowercase: bool, source: str) -> None:
         """Raise an InputError that names `source` if a special token is missing."""
-        self.tokens = tokens
+        self.tokens, self.content, self.identity = tokens, content, identity
         self.lowercase = lowercase
         self.unicode = unicodedata.unidata_version
         # Of a token that stands twice, as in the vocabularies of ERNIE 3.0, the later ID counts, as in other software.
@@ -64,21 +66,6 @@ class Vocabulary(ABC):
             )
         self.special_ids = [self.ids[token] for token in SPECIAL_TOKENS]
         self.pad, self.unk, self.cls, self.sep, self.mask = self.special_ids
-
-    @classmethod
-    @abstractmethod
-    def parse(cls, content: bytes, lowercase: bool, source: str) -> Vocabulary:
-        """Return the vocabulary in the content of a file; raise an InputError that names `source` if it is invalid."""
-
-    @property
-    @abstractmethod
-    def content(self) -> bytes:
-        """The content of the vocabulary file."""
-
-    @property
-    @abstractmethod
-    def identity(self) -> object:
-        """Everything that determines the token IDs of a word, as a value that JSON can represent."""
 
     @abstractmethod
     def encode(self, word: str) -> list[int]:
@@ -158,8 +145,6 @@ class PieceTable:
 
     def extend(self, words: Sequence[str]) -> None:
         """Append words; the first of them gets the index len(self)."""
-        if not words:
-            return
         ends, pieces = array("q"), array("i")
         for word in words:
             pieces.extend(self._encode(word))
@@ -183,15 +168,8 @@ def unknown_share(token_counts: Int64s, vocabulary: Vocabulary) -> float:
     return float(token_counts[vocabulary.unk] / max(1, token_counts.sum() - added))
 
 
-def unknown_warning(share: float, vocabulary: Vocabulary, advice: str) -> str | None:
-    """Return a warning if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], otherwise None.
-
-    Args:
-        advice: what to do, unless the reason is a vocabulary without capital letters.
-    """
+def unknown_warning(share: float, advice: str) -> str | None:
+    """Return a warning, with `advice`, if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], or None."""
     if share <= MAX_UNKNOWN_SHARE:
         return None
-    has_capitals = any(token != token.lower() for token in vocabulary.tokens if not token.startswith("["))
-    if not vocabulary.lowercase and not has_capitals:
-        advice = "the vocabulary has no capital letters; leave out --cased"
     return f"{share:.2%} of the tokens are [UNK], which stands for words that the vocabulary cannot spell: {advice}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from reader.errors import InputError, print_note
@@ -43,7 +44,8 @@ def load_vocabulary(path: str | Path, lowercase: bool = True) -> Vocabulary:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
-    vocabulary = kind_of(path).parse(content, lowercase, str(path))
+    read = SentencePieceVocabulary if kind_of(path) is SentencePieceVocabulary else WordPieceVocabulary.parse
+    vocabulary = read(content, lowercase, str(path))
     if unicode_path(path).is_file():
         vocabulary.unicode = str(read_json(unicode_path(path)).get(UNICODE, vocabulary.unicode))
     return vocabulary
@@ -76,13 +78,10 @@ def kept_vocabulary(folder: Path, fingerprint: str, owner: str) -> Vocabulary:
     Raises InputError if the file is missing or damaged, or if the vocabulary has another fingerprint. In the message,
     `owner` completes "the vocabulary", for example "the model was trained with".
     """
-    paths = [folder / name for name in FILE_NAMES if (folder / name).is_file()]
-    if not paths:
-        raise InputError(f"{folder}: contains no {' or '.join(FILE_NAMES)}, the vocabulary {owner}")
-    for path in paths:
-        # The fingerprint covers whether text is converted to lower case, but the file does not say it.
-        for lowercase in (True, False):
-            vocabulary = load_vocabulary(path, lowercase)
+    # The fingerprint covers whether text is converted to lower case, but the file does not say it.
+    for name, lowercase in product(FILE_NAMES, (True, False)):
+        if (folder / name).is_file():
+            vocabulary = load_vocabulary(folder / name, lowercase)
             if vocabulary.fingerprint == fingerprint:
                 return vocabulary
-    raise InputError(f"{paths[0]}: not the vocabulary {owner}")
+    raise InputError(f"{folder}: contains no {' or '.join(FILE_NAMES)} that is the vocabulary {owner}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -82,13 +82,10 @@ class WordIndex:
     def __init__(self, lowercase: bool, han: str = "char") -> None:
         self.lowercase = lowercase
         self.table = empty_table()
-        self._cut_han = cut_han = segmenter(han)
+        self._cut_han = segmenter(han)
         classes = _character_classes(lowercase)
         self._classes = np.where(classes == HAN, np.uint8(PUNCTUATION), classes) if han == "char" else classes
-
-        def split(run: str) -> list[str]:
-            return split_run(run, lowercase, cut_han)
-
+        split = partial(split_run, lowercase=lowercase, cut_han=self._cut_han)
         cached = lru_cache(MAX_CACHED_RUNS)(split)
         self._split_run = lambda run: (cached if len(run) <= MAX_CACHED_CHARACTERS else split)(run)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, repeat
@@ -26,7 +25,6 @@ from reader.tokenization.vocabulary import (
 MAX_WORD_CHARACTERS = 100
 # The maximum number of times that a word is repeated in a text for the trainer.
 MAX_REPEATED = 4096
-MAX_ID_DIGITS = 9
 
 
 class WordPieceVocabulary(Vocabulary):
@@ -36,7 +34,8 @@ class WordPieceVocabulary(Vocabulary):
     file_name = "vocab.txt"
 
     def __init__(self, tokens: list[str], lowercase: bool = True, source: str = "vocabulary") -> None:
-        super().__init__(tokens, lowercase, source)
+        content = "".join(f"{token}\n" for token in tokens).encode()
+        super().__init__(tokens, content, tokens, lowercase, source)
         self._model = WordPiece(
             self.ids,
             unk_token=UNK,
@@ -48,35 +47,19 @@ class WordPieceVocabulary(Vocabulary):
     def parse(cls, content: bytes, lowercase: bool, source: str) -> WordPieceVocabulary:
         """Parse one token per line, or `token<TAB>id` per line as in upstream's Chinese vocabulary.
 
-        Raises InputError if an ID is missing or repeated, or if a special token is missing.
+        Raises InputError if an ID is not the number of its line, counted from 0, or if a special token is missing.
         """
         try:
             lines = content.decode("utf-8-sig").rstrip("\r\n").split("\n")
         except UnicodeDecodeError as error:
             raise InputError(f"{source}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        by_id: dict[int, str] = {}
+        tokens: list[str] = []
         for index, line in enumerate(lines):
             token, tab, id_text = line.strip("\r\n ").partition("\t")
-            if tab and not re.fullmatch(rf"\d{{1,{MAX_ID_DIGITS}}}", id_text.strip()):
-                raise InputError(f"{source}:{index + 1}: expected token<TAB>id, found {quoted(line)}")
-            token_id = int(id_text) if tab else index
-            if token_id in by_id:
-                raise InputError(f"{source}:{index + 1}: id {token_id} occurs twice")
-            by_id[token_id] = token
-        if sorted(by_id) != list(range(len(by_id))):
-            missing = next(i for i in range(len(by_id)) if i not in by_id)
-            raise InputError(f"{source}: id {missing} is missing")
-        return cls([by_id[i] for i in range(len(by_id))], lowercase, source)
-
-    @property
-    def content(self) -> bytes:
-        """One token per line."""
-        return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")
-
-    @property
-    def identity(self) -> object:
-        """The tokens."""
-        return self.tokens
+            if tab and id_text.strip() != str(index):
+                raise InputError(f"{source}:{index + 1}: expected token<TAB>{index}, found {quoted(line)}")
+            tokens.append(token)
+        return cls(tokens, lowercase, source)
 
     def encode(self, word: str) -> list[int]:
         """Return the token IDs of a word. As in upstream, each Han character of a segmented word is one token."""
@@ -101,10 +84,7 @@ class WordPieceVocabulary(Vocabulary):
 
 def count_words(lines: Iterable[str], lowercase: bool) -> Counter[str]:
     """Return the number of occurrences of each word in lines of text."""
-    words: Counter[str] = Counter()
-    for line in lines:
-        words.update(split_words(line, lowercase))
-    return words
+    return Counter(word for line in lines for word in split_words(line, lowercase))
 
 
 def train_wordpiece(words: Counter[str], size: int, lowercase: bool) -> WordPieceVocabulary:

@@ -103,8 +103,8 @@ def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
 def _words(text: str) -> tuple[str, ...]:
     """Return the words and the punctuation marks of a text, as tokenizers separate them; at least one."""
     runs = re.finditer(r"\S+", text)
-    spans = (span for run in runs for span in split_run_with_spans(run[0], lowercase=False, offset=run.start()))
-    return tuple(text[span.starts[0] : span.ends[-1]] for span in spans)
+    words = (word for run in runs for word in split_run_with_spans(run[0], lowercase=False, offset=run.start()))
+    return tuple(text[starts[0] : ends[-1]] for _, starts, ends in words)
 
 
 def _tokens(value: Any) -> tuple[str, ...]:

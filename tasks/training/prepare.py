@@ -109,7 +109,7 @@ class Finetuning(TaskData):
     def warnings(self) -> list[str]:
         """Return a line for each valid but probably unintended property of the settings and the data."""
         advice = "start from a model whose vocabulary is of the texts' language, or larger"
-        found = ((split.name, unknown_warning(split.unknown, self.model.vocabulary, advice)) for split in self.splits)
+        found = ((split.name, unknown_warning(split.unknown, advice)) for split in self.splits)
         lines = [f"{name}: {warning}" for name, warning in found if warning]
         if not self.dev:
             lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")

@@ -26,12 +26,12 @@ from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
 from reader.corpus.units import UnitCutter
 from reader.demo_text import documents, write_text
-from reader.lexicon.extraction import CountingResult, Settings, count_best, make_lexicon
-from reader.lexicon.lexicon_file import Lexicon
-from reader.lexicon.local_engine import LocalEngine
+from reader.lexicon.counting import LocalEngine
+from reader.lexicon.extraction import Settings, count_best, make_lexicon
+from reader.lexicon.lexicon_file import Lexicon, NGrams, index_words
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles
+from reader.text.text_files import TextFiles, text_of
 from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
@@ -52,19 +52,19 @@ def print_row(task: str, amount: float, unit: str, work: Callable[[], object], r
 
 def beginning(paths: list[Path], size: int) -> bytes:
     """Return about the first `size` bytes of a text, in whole lines."""
-    return next(TextFiles(paths).segments(size)).text()
+    return text_of(next(TextFiles(paths).segments(size)))
 
 
-def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:
-    """Run the counting job on a text, in one process."""
+def count(text: bytes, segmenter: str, folder: Path) -> tuple[NGrams, LocalEngine]:
+    """Run the counting job on a text, in one process; return its result and its engine."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         path = Path(name) / "text.txt"
         path.write_bytes(text)
         engine = LocalEngine(TextFiles([path]), RESOURCES, Path(name))
-        return count_best(engine, Settings(True, segmenter, TOP))
+        return count_best(engine, Settings(True, segmenter, TOP)), engine
 
 
-def measure_lexicon(text: bytes, folder: Path) -> CountingResult:
+def measure_lexicon(text: bytes, folder: Path) -> tuple[NGrams, LocalEngine]:
     index = WordIndex(True)
     stream, words = index.encode(text), [*index.words(), "\n", "\n"]
     separated = " ".join(words[i] for i in stream).replace(" \n ", "\n").encode()
@@ -82,10 +82,10 @@ def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder
             build_corpus(TextFiles([path]), UnitCutter(vocabulary, lexicon), folder / "corpus", Path(work), RESOURCES)
 
     print_row("corpus of raw English", len(text) / 1e6, "MB", build, 1)
-    ngrams = lexicon.ngrams
-    trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
+    words, word_ids, offsets = index_words(lexicon.ngrams.texts)
+    trie = build_trie(word_ids, offsets, len(words))
     index = WordIndex(True)
-    index.add(ngrams.words)
+    index.add(words)
     stream = index.encode(text[: text.rfind(b"\n", 0, len(text) // 10) + 1])
     one_each, num_tokens = np.arange(len(index) + 1, dtype=np.int64), len(index)
     tokens = one_each[:-1].astype(np.int32)
@@ -144,8 +144,8 @@ def main() -> None:
             chinese = beginning(find_files(arguments.chinese), arguments.megabytes * 1_000_000)
             print_row("split Chinese", len(chinese) / 1e6, "MB", lambda: WordIndex(True, "jieba").encode(chinese), 1)
             print_row("lexicon of Chinese", len(chinese) / 1e6, "MB", lambda: count(chinese, "jieba", folder), 1)
-        result = measure_lexicon(text, folder)
-        make_lexicon(result, vocabulary, Settings(True, "char", TOP), 8).save(folder / "lexicon.tsv")
+        counted = measure_lexicon(text, folder)
+        make_lexicon(*counted, vocabulary, Settings(True, "char", TOP), 8).save(folder / "lexicon.tsv")
         measure_corpus(text, vocabulary, Lexicon.load(folder / "lexicon.tsv"), folder)
         measure_masking(folder)
         measure_tokenizer(

@@ -34,7 +34,7 @@ VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
 def made_up_lexicon() -> Lexicon:
     """Return NGRAMS bigrams of the made-up words."""
     texts = [f"{WORDS[i]} {WORDS[i + 1]}" for i in range(NGRAMS)]
-    ngrams = NGrams.from_texts(texts, np.arange(NGRAMS) + 2, np.linspace(9, 1, NGRAMS))
+    ngrams = NGrams(texts, np.arange(NGRAMS) + 2, np.linspace(9, 1, NGRAMS))
     return Lexicon(ngrams, LexiconInfo(VOCABULARY.fingerprint, "char", "", {}, {}, 4, 0, 1))
 
 

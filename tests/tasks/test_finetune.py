@@ -190,7 +190,7 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
     vocabulary = train_sentencepiece([text for text, _ in rows(60, seed=2)], 40, True)
     # The words of Chinese text are those of the corpus.
     counted = LexiconInfo(vocabulary.fingerprint, "jieba", "", {}, {}, 8, 0, 1)
-    lexicon = Lexicon(NGrams.from_texts(["the cat"], np.array([2]), np.array([1.0])), counted)
+    lexicon = Lexicon(NGrams(["the cat"], np.array([2]), np.array([1.0])), counted)
     given = given_bert(vocabulary, config=replace(BERT, vocab_size=len(vocabulary)), lexicon=lexicon)
     write_model(given, tmp_path / "model", "ernie_gram")
     run = tmp_path / "run"

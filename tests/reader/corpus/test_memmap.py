@@ -176,7 +176,7 @@ def test_a_damaged_description_and_another_vocabulary_are_refused(copied: Path) 
             check_corpus(path)
     (path / "corpus.json").write_text(content)
     (path / "vocab.txt").write_text((path / "vocab.txt").read_text().replace("the\n", "teh\n"))
-    with pytest.raises(InputError, match="not the vocabulary"):
+    with pytest.raises(InputError, match="that is the vocabulary"):
         print(Corpus(path).vocabulary)
     for other in (copied / "nowhere", path / "vocab.txt"):
         with pytest.raises(InputError, match=f"^{other}: "):

@@ -15,15 +15,14 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from reader.lexicon import local_engine
-from reader.lexicon.extraction import CountingResult, Settings, count_best
-from reader.lexicon.lexicon_file import Lexicon
-from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.t_test import needed_count
+from reader.lexicon import counting
+from reader.lexicon.counting import LocalEngine
+from reader.lexicon.extraction import Settings, count_best, needed_count
+from reader.lexicon.lexicon_file import Lexicon, NGrams
 from reader.system.atomic_files import save_arrays
 from reader.text import map_segments
 from reader.text.map_segments import Resources
-from reader.text.text_files import TextFiles
+from reader.text.text_files import TextFiles, text_of
 from tests.reader.lexicon.test_lexicon_file import begin_with, entries_of, reference_lexicon
 from tests.support.commands import ERNIE_GRAM, ROOT
 
@@ -38,13 +37,12 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def count(
     path: Path, folder: Path, top: dict[int, int], workers: int = 1, segmenter: str = "char", min_count: int = 1
-) -> tuple[CountingResult, int]:
-    """Run a counting job; return its result and the number of segments."""
+) -> tuple[NGrams, LocalEngine]:
+    """Run a counting job; return its result and its engine."""
     folder.mkdir(exist_ok=True)
     settings = Settings(True, segmenter, top, min_count)
     engine = LocalEngine(TextFiles([path]), Resources(2 << 30, workers), folder)
-    result = count_best(engine, settings)
-    return result, len(engine.segments)
+    return count_best(engine, settings), engine
 
 
 @pytest.mark.usefixtures("small_segments")
@@ -52,9 +50,9 @@ def count(
 def test_any_orders_are_counted_whatever_the_segments_and_workers(
     built: Path, tmp_path: Path, workers: int, top: dict[int, int]
 ) -> None:
-    result, segments = count(built / "train.txt", tmp_path / "work", top, workers=workers)
-    assert segments > 10
-    assert entries_of(result.best) == reference_lexicon(built / "train.txt", top)
+    result, engine = count(built / "train.txt", tmp_path / "work", top, workers=workers)
+    assert len(engine.segments) > 10
+    assert entries_of(result) == reference_lexicon(built / "train.txt", top)
 
 
 @pytest.mark.parametrize(("thresholds", "min_count"), [({2: 50}, 1), ({2: 10**6, 3: 10**6}, 1), ({2: 1, 3: 500}, 12)])
@@ -63,15 +61,15 @@ def test_a_threshold_that_is_too_high_is_lowered(
 ) -> None:
     begin_with(monkeypatch, thresholds)
     result, _ = count(built / "train.txt", tmp_path / "work", TOP, min_count=min_count)
-    assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP, min_count)
+    assert entries_of(result) == reference_lexicon(built / "train.txt", TOP, min_count)
 
 
 def test_needed_count_is_a_lower_bound_for_every_ngram(built: Path, tmp_path: Path) -> None:
-    result, _ = count(built / "train.txt", tmp_path / "work", {2: 10**6})
-    found = entries_of(result.best)
-    assert all(needed_count(t, result.totals[2]) <= count for _, count, t in found)
+    result, engine = count(built / "train.txt", tmp_path / "work", {2: 10**6})
+    found = entries_of(result)
+    assert all(needed_count(t, engine.totals[1]) <= count for _, count, t in found)
     # The bound is tight for rare words that occur only together.
-    tightest = max(needed_count(t, result.totals[2]) / count for _, count, t in found if count > 5)
+    tightest = max(needed_count(t, engine.totals[1]) / count for _, count, t in found if count > 5)
     assert tightest > 0.9
 
 
@@ -79,7 +77,7 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
     path = tmp_path / "zh.txt"
     path.write_text("中国人民 喜欢 北京\n中国 北京 abc 大\n中国 abc 大 大\n" * 3)
     result, _ = count(path, tmp_path / "work", {1: 2, 2: 1}, segmenter="space")
-    assert [entry[:2] for entry in entries_of(result.best)] == [(("中国",), 6), (("北京",), 6), (("abc", "大"), 6)]
+    assert [entry[:2] for entry in entries_of(result)] == [(("中国",), 6), (("北京",), 6), (("abc", "大"), 6)]
     path.write_text("\n")
     with pytest.raises(InputError, match="no words"):
         count(path, tmp_path / "other", {2: 1})
@@ -92,13 +90,13 @@ def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeyp
     def refuse(*_: object) -> None:
         raise AssertionError("this work is already finished")
 
-    monkeypatch.setattr(local_engine, "split_segment", refuse)
+    monkeypatch.setattr(counting, "split_segment", refuse)
     # Other n-grams may be wanted of the same words.
     first, _ = count(built / "train.txt", tmp_path / "work", TOP)
-    assert entries_of(first.best) == reference_lexicon(built / "train.txt", TOP)
-    monkeypatch.setattr(local_engine, "save_arrays", refuse)
+    assert entries_of(first) == reference_lexicon(built / "train.txt", TOP)
+    monkeypatch.setattr(counting, "save_arrays", refuse)
     again, _ = count(built / "train.txt", tmp_path / "work", TOP)
-    assert entries_of(again.best) == entries_of(first.best)
+    assert entries_of(again) == entries_of(first)
 
 
 def test_a_job_is_resumed_with_other_memory(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,9 +106,9 @@ def test_a_job_is_resumed_with_other_memory(built: Path, tmp_path: Path, monkeyp
     found = []
     for entries in (1 << 30, 1 << 8):
         monkeypatch.setattr(Resources, "max_merge_entries", entries)
-        result, segments = count(path, work, TOP)
-        assert segments > 2
-        found.append(entries_of(result.best))
+        result, engine = count(path, work, TOP)
+        assert len(engine.segments) > 2
+        found.append(entries_of(result))
     # The second run finds all entries, and merges them in many tasks.
     assert found[0] == found[1] == reference_lexicon(path, TOP)
 
@@ -162,7 +160,7 @@ def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
 @pytest.mark.needs("LARGE_TEXT", "LARGE_VOCAB")
 def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
     found = []
-    whole = b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
+    whole = b"".join(map(text_of, TextFiles([Path(TEXT)]).segments(1 << 24)))
     (tmp_path / "once.txt").write_bytes(whole)
     (tmp_path / "four.txt").write_bytes(whole * 4)
     for name in ("once", "four"):
@@ -175,7 +173,7 @@ def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
         assert disk <= 2.2 * text.stat().st_size
         found.append(Lexicon.load(output).ngrams)
     once, four = found
-    assert once.texts() == four.texts()
+    assert once.texts == four.texts
     assert np.array_equal(4 * once.counts, four.counts)
     # Four copies of the text multiply t by sqrt(4) = 2, up to rounding.
     assert np.allclose(2 * once.t, four.t, rtol=1e-12)

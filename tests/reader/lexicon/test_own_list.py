@@ -61,7 +61,7 @@ def test_the_lexicon_of_a_corpus_and_its_list_are_the_same(folder: Path) -> None
     """A held-out corpus may be made with either."""
     (folder / "phrases.tsv").write_text("a heart attack\nheart attack\t3\t2.5\nafter a\t4\t7.5\n")
     corpus_of(folder, folder / "phrases.tsv")
-    assert Lexicon.load(folder / "corpus/lexicon.tsv").ngrams.texts() == ["after a", "heart attack", "a heart attack"]
+    assert Lexicon.load(folder / "corpus/lexicon.tsv").ngrams.texts == ["after a", "heart attack", "a heart attack"]
     for lexicon in ("phrases.tsv", "corpus/lexicon.tsv"):
         assert corpus_of(folder, folder / lexicon, "held_out").returncode == 0
         assert Corpus(folder / "held_out").info.lexicon == Corpus(folder / "corpus").info.lexicon
@@ -73,7 +73,7 @@ def test_phrases_that_can_be_no_unit_are_left_out_with_a_note(folder: Path) -> N
     done = corpus_of(folder, folder / "phrases.txt")
     assert "3 n-grams; left out: 2 phrases " in done.stderr
     lexicon = Lexicon.load(folder / "corpus/lexicon.tsv")
-    assert lexicon.ngrams.texts() == ["heart attack", "心 肌", "heart - attack"]
+    assert lexicon.ngrams.texts == ["heart attack", "心 肌", "heart - attack"]
     assert lexicon.info.left_out == 2
 
 
@@ -108,7 +108,7 @@ def test_an_edited_lexicon_is_a_list_of_ones_own(folder: Path) -> None:
     assert "a list of your own, not counted here: 2 n-grams\n" in done.stderr
     assert cut(folder) == ["heart", "attack after", "a", "heart", "attack"]
     kept = Lexicon.load(folder / "corpus/lexicon.tsv")
-    assert kept.ngrams.texts() == ["attack after", "心肌 heart"]
+    assert kept.ngrams.texts == ["attack after", "心肌 heart"]
     assert (kept.info.han, kept.info.own, kept.info.top) == ("jieba", "lexicon.tsv", {})
     info_path(path).write_text("{}")
     assert str(info_path(path)) in corpus_of(folder, path, "other").stderr

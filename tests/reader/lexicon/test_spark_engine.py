@@ -18,10 +18,9 @@ import pytest
 from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import spark_engine
-from reader.lexicon.extraction import CountingResult, Settings, count_best
-from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.spark_engine import SparkEngine
-from reader.lexicon.spark_session import check_spark, one_line_failures, spark_context, spark_settings
+from reader.lexicon.counting import LocalEngine
+from reader.lexicon.extraction import Settings, count_best
+from reader.lexicon.spark_engine import SETTINGS, SparkEngine, check_spark, one_line_failures, spark_context
 from reader.system.output_files import resumable_folder
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
@@ -59,15 +58,15 @@ def text(built: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def comparable(result: CountingResult) -> tuple[list[Scored], dict[int, int], str]:
-    """Return a result as values that can be compared with ==."""
-    return entries_of(result.best), result.totals, result.text
+def counted(engine: LocalEngine, settings: Settings) -> tuple[list[Scored], list[int], str]:
+    """Return what an engine counts as values that can be compared with ==."""
+    return entries_of(count_best(engine, settings)), engine.totals.tolist(), engine.digest
 
 
-def count_locally(folder: Path, settings: Settings) -> CountingResult:
+def count_locally(folder: Path, settings: Settings) -> tuple[list[Scored], list[int], str]:
     work = folder.with_name("work")
     work.mkdir(exist_ok=True)
-    return count_best(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings)
+    return counted(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings)
 
 
 def spark(context: Any, folder: Path) -> SparkEngine:
@@ -86,11 +85,11 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_result_equals_the_local_engine_for_all_files(context: Any, text: Path) -> None:
     settings = Settings(True, "char", TOP)
     engine = spark(context, text)
-    assert comparable(count_best(engine, settings)) == comparable(count_locally(text, settings))
+    assert counted(engine, settings) == count_locally(text, settings)
     assert len(engine.segments) > 8
     # Finished segments and entries are not written again.
     before = {path: path.stat().st_mtime_ns for path in text.with_name("spark").rglob("*.npy")}
-    assert comparable(count_best(spark(context, text), settings)) == comparable(count_locally(text, settings))
+    assert counted(spark(context, text), settings) == count_locally(text, settings)
     assert before
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -102,9 +101,9 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10})
-    result = count_best(spark(context, folder), settings)
-    assert comparable(result) == comparable(count_locally(folder, settings))
-    assert "北京大学" in result.best.texts()
+    result = counted(spark(context, folder), settings)
+    assert result == count_locally(folder, settings)
+    assert ("北京大学",) in [words for words, _, _ in result[0]]
 
 
 @needs_spark
@@ -155,9 +154,8 @@ def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path, mo
     assert (tmp_path / ".lexicon.tsv.work").is_dir()
 
 
-@pytest.mark.parametrize("master", ["local[*]", "yarn"])
-def test_executors_import_the_package_from_the_root_of_the_project(master: str) -> None:
-    path = Path(spark_settings(master)["spark.executorEnv.PYTHONPATH"])
+def test_executors_import_the_package_from_the_root_of_the_project() -> None:
+    path = Path(SETTINGS["spark.executorEnv.PYTHONPATH"])
     assert path == ROOT
     assert (path / "reader" / "lexicon" / "spark_engine.py").is_file()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reader.corpus.memmap import DOCUMENTS, KEPT, UNITS
 from reader.errors import InputError
 from reader.text.input_files import find_files
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 
 def test_inputs_may_be_files_folders_and_globs_and_errors_name_them(tmp_path: Path) -> None:
@@ -47,19 +47,21 @@ def test_a_link_without_a_target_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_vocabularies_of_models_and_files_of_corpora_are_no_text(tmp_path: Path) -> None:
-    own = {"bert": ("vocab.txt",), "corpus": ("corpus.json", "units.bin", "notes.txt"), ".hidden": ("a.txt",)}
-    own |= {"text": ("corpus.json", "log.jsonl", "config.yaml", "BOOK.TXT", "a.txt")}
+    own = {
+        "corpus": (*KEPT, UNITS, DOCUMENTS, "corpus.json"),
+        ".hidden": ("a.txt",),
+        "text": ("log.jsonl", "config.yaml", "BOOK.TXT", "a.txt"),
+    }
     for folder, names in own.items():
         (tmp_path / folder).mkdir()
         for name in names:
-            (tmp_path / folder / name).write_text("\n".join(SPECIAL_TOKENS) if name == "vocab.txt" else "x\n")
-    # Only a name is not enough: other programs have such names too.
-    (tmp_path / "text" / "vocab.txt").write_text("[MASK] stands between [CLS] and the end\n")
-    (tmp_path / "text" / "a.txt").write_text(f"a page on {' '.join(SPECIAL_TOKENS)}\n")
-    expected = [tmp_path / "text" / name for name in ("BOOK.TXT", "a.txt", "log.jsonl", "vocab.txt")]
+            (tmp_path / folder / name).write_text("x\n")
+    expected = [tmp_path / "text" / name for name in ("BOOK.TXT", "a.txt", "log.jsonl")]
     assert find_files([str(tmp_path)]) == expected
-    assert find_files([str(tmp_path / "**" / "vocab.txt")]) == [expected[3]]
-    assert find_files([str(tmp_path / "bert" / "vocab.txt")]) == [tmp_path / "bert" / "vocab.txt"]
+    vocabulary = tmp_path / "corpus" / "vocab.txt"
+    assert find_files([str(vocabulary)]) == [vocabulary]
+    with pytest.raises(InputError, match="refers to no text file"):
+        find_files([str(tmp_path / "**" / "vocab.txt")])
 
 
 def test_input_that_would_be_read_twice_or_in_part_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,12 +19,12 @@ from reader.text.map_segments import (
     map_segments,
     max_workers,
 )
-from reader.text.text_files import Segment, TextFiles
+from reader.text.text_files import Segment, TextFiles, text_of
 
 
 def save(segment: Segment, folder: Path) -> None:
     folder.mkdir()
-    (folder / "text").write_bytes(segment.text())
+    (folder / "text").write_bytes(text_of(segment))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -35,7 +35,7 @@ def test_several_processes_are_warmed_up_before_they_are_forked(tmp_path: Path, 
     warm_up_texts: list[bytes] = []
     text = TextFiles([path])
     resources = Resources(1 << 30, workers)
-    folders, _ = map_segments(save, text, tmp_path / "work", resources, "saving", warm_up_texts.append)
+    folders = map_segments(save, text, tmp_path / "work", resources, "saving", warm_up_texts.append)
     whole = "".join(f"{record}\n\n" for record in records).encode()
     assert b"".join((folder / "text").read_bytes() for folder in folders).rstrip() == whole.rstrip()
     # One process needs no warm-up.

@@ -58,8 +58,7 @@ def test_what_berts_tokenizer_does_not_show() -> None:
 def test_both_vocabulary_formats_give_the_same_vocabulary_and_the_later_of_equal_tokens_counts(tmp_path: Path) -> None:
     tokens = [*SPECIAL_TOKENS, "a", "##b"]
     (tmp_path / "plain.txt").write_text("\n".join(tokens) + "\n")
-    shuffled = [(token, i) for i, token in enumerate(tokens)][::-1]
-    (tmp_path / "tabbed.txt").write_text("".join(f"{token}\t{i}\n" for token, i in shuffled))
+    (tmp_path / "tabbed.txt").write_text("".join(f"{token}\t{i}\n" for i, token in enumerate(tokens)))
     plain, tabbed = load_vocabulary(tmp_path / "plain.txt"), load_vocabulary(tmp_path / "tabbed.txt")
     assert plain.tokens == tabbed.tokens == tokens
     assert plain.fingerprint == tabbed.fingerprint != WordPieceVocabulary(tokens, lowercase=False).fingerprint
@@ -77,10 +76,8 @@ def test_both_vocabulary_formats_give_the_same_vocabulary_and_the_later_of_equal
     ("content", "message"),
     [
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"special tokens missing: \[MASK\]"),
-        (b"[PAD]\t0\n[UNK]\t2\n", "id 1 is missing"),
-        (b"[PAD]\t0\n[UNK]\t0\n", "v.txt:2: id 0 occurs twice"),
-        (b"[PAD]\tzero\n", "v.txt:1: expected token<TAB>id"),
-        (b"[PAD]\t" + b"9" * 5000 + b"\n", "v.txt:1: expected token<TAB>id"),
+        (b"[PAD]\t0\n[UNK]\t2\n", "v.txt:2: expected token<TAB>1"),
+        (b"[PAD]\tzero\n", "v.txt:1: expected token<TAB>0"),
         (b"\xff\n", "not UTF-8"),
     ],
 )

@@ -102,7 +102,7 @@ def test_documents_contain_the_pieces_of_their_words_and_the_lexicon_no_word_tha
     corpus = Corpus(pieces / "corpus")
     assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
     assert corpus.info.tokens == sum(map(len, expected))
-    words = [tuple(text.split(" ")) for text in corpus.lexicon.ngrams.texts()]
+    words = [tuple(text.split(" ")) for text in corpus.lexicon.ngrams.texts]
     assert any(len(ngram) == 1 for ngram in words)
     assert len(vocabulary.encode("中国")) == 1
     assert ("中国",) not in words

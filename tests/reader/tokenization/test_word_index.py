@@ -74,7 +74,7 @@ def test_runs_may_fill_the_buffers_and_exceed_the_cache_and_long_ones_are_not_ke
     # Lines without spaces in other scripts are runs of any length; kept, they would fill the memory.
     split: list[str] = []
     real = word_index.split_run
-    monkeypatch.setattr(word_index, "split_run", lambda run, *settings: split.append(run) or real(run, *settings))
+    monkeypatch.setattr(word_index, "split_run", lambda run, **settings: split.append(run) or real(run, **settings))
     index = WordIndex(lowercase=True)
     short, long = "が" * word_index.MAX_CACHED_CHARACTERS, "が" * (word_index.MAX_CACHED_CHARACTERS + 1)
     for _ in range(3):
