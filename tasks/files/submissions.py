@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -192,16 +192,19 @@ def _one_word(token: str) -> str:
     return "".join("_" if character.isspace() else character for character in token)
 
 
-class JsonObject:
+class JsonObject(Layout):
     """A JSON file with one object, {ID: answer}."""
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[Row]:
-        """Yield the answers; raises InputError for another file."""
-        for path in files:
-            values = read_json(path)
-            if not isinstance(values, dict):
-                raise InputError(f'{path}: not a JSON object {{"ID": value, ...}}')
-            yield from (Row(Place(path, part=key), {"id": key, "answer": value}) for key, value in values.items())
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the ID and the answer of each key; raises InputError for another file."""
+        values = read_json(path)
+        if not isinstance(values, dict):
+            raise InputError(f'{path}: not a JSON object {{"ID": value, ...}}')
+        yield from ((Place(path, part=key), (key, value)) for key, value in values.items())
+
+    def values(self, record: tuple[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the ID and the answer."""
+        return dict(zip(("id", "answer"), record, strict=True))
 
 
 # Whatever an answer is in a file, it is read as it is.
