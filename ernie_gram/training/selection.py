@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -12,21 +11,19 @@ class Selection:
     """How evaluations are compared.
 
     Attributes:
-        metric: name of the metric that is compared, as the evaluator returns it.
-        direction: whether a larger ("max") or a smaller ("min") value is better.
+        metric: name of the metric that is compared, as the evaluator returns it; more is better.
         patience: training ends after this number of evaluations in a row that are no better than the best one; None
             for no early end.
     """
 
     metric: str
-    direction: Literal["max", "min"] = "max"
     patience: int | None = None
 
     def is_better(self, value: float, best: float | None) -> bool:
         """Return whether a value is strictly better than the best one so far; every number is better than NaN."""
         if best is None or math.isnan(best):
             return best is None or not math.isnan(value)
-        return value > best if self.direction == "max" else value < best
+        return value > best
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,7 @@ class Regression(SentenceKind):
     name = "regression"
     roles = (Role("text_a"), Role("text_b", needed=False), Role("score", is_gold=True), ID)
     task_fields = ("score_range", "empty_texts")
-    metrics = ("correlation", "mean_squared_error")
+    metrics = ("correlation",)
     head = "tasks.kinds.networks.RegressionHead"
     num_scores = 1
     problem_type = "regression"

@@ -189,7 +189,6 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
     """Return the job of a checked run."""
     config, model = run.config, run.encoder
     settings = config.optimizer.for_steps(run.max_steps)
-    metric = METRICS[run.task.metric]
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         features, size, pool = run.train.features, config.optimizer.batch_size, config.optimizer.length_pool
@@ -206,7 +205,6 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         return evaluate(scorer(executor, world), run.dev, run.metric, config.evaluation.batch_size)
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
-    unit = "" if metric.unit == "none" else f" ({metric.unit})"
     return Job(
         folder=run.output,
         seed=config.seed,
@@ -218,8 +216,10 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         evaluator=evaluator if run.dev else None,
         # Before the first step, the output layer is random.
         evaluates_start=False,
-        selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
-        metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",
+        selection=Selection(SCORE, config.evaluation.patience) if selects else None,
+        metrics_explained=f"score is {run.metric} ({METRICS[run.task.metric].unit}) on {run.dev[0].name}"
+        if run.dev
+        else "",
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
         rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),
