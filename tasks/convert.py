@@ -27,8 +27,6 @@ from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, text_set
 from ernie_gram.inference.onnx_folder import ONNX, TO, export_onnx
 from reader.errors import OneLineParser, first_line
 from reader.system.output_files import claimed_new_folder
-from tasks.files.own_texts import plain_values
-from tasks.kinds.sentences import SentenceKind
 from tasks.training.finetuned import (
     FILE_NAME,
     TASK_FILE,
@@ -50,12 +48,9 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
 
     Returns what was lost, one line each. Raises InputError if PaddleNLP cannot hold the model.
     """
-    inputs, has_pairs = finetuned.settings.input, "text_b" in plain_values(finetuned.task)
-    is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs
     options = {
         "head": finetuned.paddlenlp_head(),
-        "max_tokens": inputs.max_seq_len,
-        "long_text": inputs.long_text if is_cut else "head",
+        "max_tokens": finetuned.settings.input.max_seq_len,
         "further": {FILE_NAME: as_json(finetuned)},
     }
     return write_model(without_layer(finetuned.model), folder, paddlenlp.NAME, accept_loss, **options)

@@ -140,7 +140,6 @@ def write(
     name: str,
     head: TaskHead | None = None,
     max_tokens: int | None = None,
-    long_text: str = "head",
     further: Mapping[str, str] | None = None,
 ) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
@@ -150,7 +149,6 @@ def write(
         name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
         max_tokens: of an input, for the tokenizer; None means all positions.
-        long_text: what a task reads of a text that is too long, for the card; PaddleNLP reads the "head".
         further: content of other files, by name.
     """
     vocabulary, config = model.vocabulary, model.config
@@ -174,7 +172,6 @@ def write(
         task=model.training.task if model.training else "",
         class_name=head.architecture if head else "AutoModel",
         needs_mask=needs_relative_position(model),
-        long_text=long_text,
     )
     card = model_card(model, name, NAME, arrays, how, lost(model))
     (folder / FILE_NAME).write_text(card + rendered("publishing.md"), encoding="utf-8")

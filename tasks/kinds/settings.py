@@ -16,18 +16,13 @@ class InputSettings:
     """How examples become inputs.
 
     Attributes:
-        max_seq_len: maximum number of slots of an input, with [CLS] and [SEP]. Of two texts, the longer one loses its
-            last tokens first, as in BERT.
-        long_text: what is read of a single text that is longer. "head": its first tokens (paper, appendix B.3);
-            "head_tail": its first and its last tokens, 128 and 382 of 510; "views": "head_tail" in training; in
-            evaluation, the mean of the probabilities of three inputs: head, tail, and head with tail (what upstream
-            meant to do).
+        max_seq_len: maximum number of slots of an input, with [CLS] and [SEP]. A longer text
+            loses its last tokens (paper, appendix B.3); of two texts, the longer one first, as in BERT.
         doc_stride: tokens between the beginnings of two windows of a long context (span) or sentence (tagging).
         max_query_len: maximum number of tokens of a question (span).
     """
 
     max_seq_len: int = 512
-    long_text: Literal["head", "head_tail", "views"] = "head"
     doc_stride: int = 128
     max_query_len: int = 64
 
