@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Field
 from reader.system.arrays import Float32s
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.features import Features
@@ -169,10 +169,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         Args:
             training: whether a model is trained on them; in training, every example needs its gold value.
         """
-
-    def row_counts(self, batch: Batch) -> list[int]:
-        """Return the number of rows of each term of the losses in a training batch."""
-        return [len(batch[self.training_fields[-1].name])]
 
     @abstractmethod
     def decode(self, scores: Float32s, features: FeaturesT, examples: Sequence[ExampleT]) -> Predictions:

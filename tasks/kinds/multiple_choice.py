@@ -160,11 +160,6 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             gold={LABELS.name: np.array(answers, np.int64)} if len(answers) == len(examples) else {},
         )
 
-    def row_counts(self, batch: Batch) -> list[int]:
-        """Return the number of questions; and that of their options, if there is the loss of single options."""
-        counts = super().row_counts(batch)
-        return [*counts, int(batch[OPTION_COUNTS.name].sum())] if self.settings.head.option_loss_weight else counts
-
     def decode(
         self, scores: Float32s, features: ChoiceFeatures, examples: Sequence[MultipleChoiceExample]
     ) -> Predictions:

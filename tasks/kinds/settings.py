@@ -75,24 +75,19 @@ class HeadSettings:
 
     Attributes:
         sentence_output: what represents an input in classification, regression and multiple choice: "pooled", the
-            pooler's output, tanh(h W + b) for the encoder's output h of [CLS]; "cls", h itself; "mean", the mean of the
-            encoder's outputs without padding.
+            pooler's output, tanh(h W + b) for the encoder's output h of [CLS]; "cls", h itself.
         lm_transform: put the transform of the model's masked language model (mask_lm_trans_fc), if the model has one,
             under the output layer of span and tagging, as upstream does. PaddleNLP's classes cannot hold it.
         dropout: dropout rate before the output layer.
-        option_loss_weight: weight of a second loss of multiple choice: the binary cross entropy of each option by
-            itself. Upstream has 0.5 for RACE; 0 leaves it out.
     """
 
-    sentence_output: Literal["pooled", "cls", "mean"] = "pooled"
+    sentence_output: Literal["pooled", "cls"] = "pooled"
     lm_transform: bool = True
     dropout: float = 0.1
-    option_loss_weight: float = 0.0
 
     def __post_init__(self) -> None:
         require_finite(self, "head")
         require(0 <= self.dropout < 1, "head.dropout", "must lie in [0, 1)")
-        require(self.option_loss_weight >= 0, "head.option_loss_weight", "must not be negative")
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,7 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         optimizer=settings,
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
-        row_counts=run.kind.row_counts,
+        row_counts=lambda batch: [len(batch[run.kind.training_fields[-1].name])],
         evaluated={split.name: run.digests[f"{FINAL}{split.name}"] for split in run.final},
     )
 
