@@ -17,7 +17,6 @@ Sources:
 from __future__ import annotations
 
 import json
-import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -142,11 +141,6 @@ def answers_by_id(predictions: Predictions) -> str:
     return json_line({example.id: answer for example, answer in predictions.pairs()})
 
 
-def letters_by_id(predictions: Predictions) -> str:
-    """Return the letters of the chosen options, A, B, C ..., by ID."""
-    return json_line({example.id: string.ascii_uppercase[answer] for example, answer in predictions.pairs()})
-
-
 def labelled_lines(predictions: Predictions, key: str = "label") -> str:
     """Return {"id": ID, "label": label} for each row, with another key if one is given.
 
@@ -216,7 +210,6 @@ FORMS = {
     "clue": Form(clue_file_name, labelled_lines, LINES),
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
-    "letters": Form(lambda task, split: "predictions.json", letters_by_id, JsonObject()),
     "label_lists": Form(
         lambda task, split: f"{task.name}_{split}.jsonl",
         partial(labelled_lines, key="labels"),

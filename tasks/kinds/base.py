@@ -91,6 +91,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             may be found in the training file.
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
         submission: the name of the form of submission for tasks whose benchmark defines none.
+        answer_name: what `records` calls an answer; kinds with another `record` have none.
         splits_texts: whether a row may have a `text`, which the kind splits into tokens, in place of `tokens`.
         head: module and name of a subclass of KindHead (see kinds/networks.py); it is imported only when it is needed,
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
@@ -112,6 +113,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     task_fields: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
     submission: ClassVar[str]
+    answer_name: ClassVar[str]
     splits_texts: ClassVar[bool] = False
     head: ClassVar[str]
     num_scores: ClassVar[int | None] = None
@@ -185,10 +187,9 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         """Return Predictions whose answers are what the metric takes."""
         return Predictions(self.task, examples, answers, details, self.keyed(answers, examples))
 
-    @staticmethod
-    @abstractmethod
-    def record(example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a prediction as `records` has it, without the ID."""
+    def record(self, example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a prediction as `records` has it, without the ID: the answer, and its details."""
+        return {self.answer_name: answer, **detail}
 
     def records(self, predictions: Predictions) -> list[dict[str, Any]]:
         """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`).

@@ -109,6 +109,7 @@ class Classification(SentenceKind):
     layouts = (*ANY_KIND, "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
+    answer_name = "label"
     head = "tasks.kinds.networks.SentenceHead"
     training_fields = (*ENCODER_FIELDS, LABELS)
 
@@ -151,11 +152,6 @@ class Classification(SentenceKind):
     def answer_of(self, value: Any, example: SentenceExample) -> str:
         """Return the label."""
         return label_of(value, self.task)
-
-    @staticmethod
-    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the label, and `probabilities` by label."""
-        return {"label": answer, **detail}
 
 
 LABEL_SETS = Field("label_sets", "SW", "float32", "1 for each label that a sample has, 0 for the others")
@@ -206,8 +202,7 @@ class MultiLabel(SentenceKind):
         """Return the scores over all labels of the task, which need not occur in the examples."""
         return super().evaluate(replace(predictions, options={"labels": self.classes}))
 
-    @staticmethod
-    def record(example: SentenceExample, answer: Sequence[str], detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, example: SentenceExample, answer: Sequence[str], detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the labels, and `probabilities` by label."""
         return {"labels": list(answer), **detail}
 
@@ -239,6 +234,7 @@ class Regression(SentenceKind):
     roles = (Role("text_a"), Role("text_b", needed=False), Role("score", is_gold=True), ID)
     task_fields = ("score_range", "empty_texts")
     metrics = ("correlation",)
+    answer_name = "score"
     head = "tasks.kinds.networks.RegressionHead"
     num_scores = 1
     problem_type = "regression"
@@ -258,8 +254,3 @@ class Regression(SentenceKind):
     def answer_of(self, value: Any, example: SentenceExample) -> float:
         """Return the score, which may lie outside the task's range."""
         return score_of(value)
-
-    @staticmethod
-    def record(example: SentenceExample, answer: float, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the score."""
-        return {"score": answer}
