@@ -188,19 +188,8 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
 class Conll(Layout):
     """Lines of fields between spaces or tabs; a row is a sentence, and a blank line ends it (CoNLL-2003).
 
-    Document marks (-DOCSTART-) are no sentences.
-
-    Attributes:
-        token_column, tag_column: numbers counted from 1; negative ones count from the last column.
+    The first field of a line is a token, and the last one its tag. Document marks (-DOCSTART-) are no sentences.
     """
-
-    token_column: int = 1
-    tag_column: int = -1
-
-    def __post_init__(self) -> None:
-        """Raise InputError for a column 0."""
-        if 0 in (self.token_column, self.tag_column):
-            raise InputError("token_column, tag_column: give numbers counted from 1, or from -1 at the end")
 
     def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
         """Yield the lines of each sentence."""
@@ -210,23 +199,17 @@ class Conll(Layout):
 
     def values(self, record: Sequence[tuple[Place, str | BadRow]], wanted: Wanted) -> Mapping[str, Any]:
         """Return the tokens, and the tags."""
-        labelled = "tags" in wanted
-        columns = [self.token_column, *([self.tag_column] if labelled else [])]
-        needed = max(max(column, -column) for column in columns)
-        if labelled and self.tag_column < 0:
-            # The tag comes after the token.
-            needed = max(needed, self.token_column - self.tag_column)
-        tokens: list[list[str]] = []
+        tokens: list[tuple[str, str]] = []
         for place, line in record:
             if isinstance(line, BadRow):
                 raise BadRow(f"a sentence with a bad line {place.line}: {line.reason}")
             # Not str.split(): a token may be an ideographic space.
             fields = re.split("[ \t]+", line.strip(" \t"))
-            if len(fields) < needed:
-                reason = f"too few fields in {line[:40]!r}: {len(fields)} instead of at least {needed}"
-                raise BadRow(f"a sentence with a bad line {place.line}: {reason}")
-            tokens.append([fields[column - (column > 0)] for column in columns])
-        return dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False))
+            if len(fields) < 2 and "tags" in wanted:
+                raise BadRow(f"a sentence with a bad line {place.line}: no tag in {line[:40]!r}")
+            tokens.append((fields[0], fields[-1]))
+        names = ("tokens", "tags") if "tags" in wanted else ("tokens",)
+        return dict(zip(names, map(list, zip(*tokens, strict=True)), strict=False))
 
 
 def _is_of_sentence(placed: tuple[Place, str | BadRow]) -> bool:
