@@ -185,13 +185,12 @@ class MultiLabel(SentenceKind):
         return [label in gold for label in self.classes]
 
     def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
-        """Return the labels whose probability exceeds the threshold; `probabilities` are by label."""
+        """Return the labels whose probability exceeds one half; `probabilities` are by label."""
         from scipy.special import expit
 
         probabilities = expit(scores)
         named = [dict(zip(self.classes, map(float, row), strict=True)) for row in probabilities]
-        threshold = self.settings.multi_label.threshold
-        answers = [tuple(label for label, value in row.items() if value > threshold) for row in named]
+        answers = [tuple(label for label, value in row.items() if value > 0.5) for row in named]
         return self.predictions(examples, answers, [{"probabilities": row} for row in named])
 
     def answer_of(self, value: Any, example: SentenceExample) -> tuple[str, ...]:

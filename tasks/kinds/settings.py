@@ -55,21 +55,6 @@ class SpanSettings:
 
 
 @dataclass(frozen=True)
-class MultiLabelSettings:
-    """How labels are predicted (multi_label).
-
-    Attributes:
-        threshold: a label is predicted if its probability, the sigmoid of its score, is greater than this number. It
-            has no effect on the training, but on the scores, which choose the best evaluation.
-    """
-
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        require(0 <= self.threshold < 1, "multi_label.threshold", "must lie in [0, 1)")
-
-
-@dataclass(frozen=True)
 class HeadSettings:
     """The layers between the encoder and the scores.
 
@@ -98,13 +83,11 @@ class KindSettings:
         input: how examples become inputs.
         span: how answers are trained and found.
         head: the layers between the encoder and the scores.
-        multi_label: how labels are predicted.
     """
 
     input: InputSettings = InputSettings()
     span: SpanSettings = SpanSettings()
     head: HeadSettings = HeadSettings()
-    multi_label: MultiLabelSettings = MultiLabelSettings()
 
     def with_null_threshold(self, threshold: float | None) -> KindSettings:
         """Return the settings with another threshold for "no answer"."""

@@ -70,12 +70,9 @@ class PlannedRun:
         found = finished_pretraining(self.folder, self.config) if is_pretraining else finished_finetuning(self.folder)
         return found and {"run": self.name, "varied": dict(self.varied), **self.seeds, **found}
 
-    def check_recorded(self, record: Record, today: Identity, defaults: Identity) -> None:
-        """Raise InputError if a record of this run differs in something that can change a result and is known today.
-
-        `defaults` are those of the settings: results of earlier versions lack new ones.
-        """
-        then = {**defaults, **record.get("settings", {})}
+    def check_recorded(self, record: Record, today: Identity) -> None:
+        """Raise InputError if a record of this run differs in something that can change a result and is known today."""
+        then = record.get("settings", {})
         there, here = ({key: each[key] for key in then.keys() & today.keys()} for each in (then, today))
         differences = "; ".join(identity_differences(there, here, RESULTS))
         require(not differences, str(self.folder), f"has the result of another run ({differences}); {ADVICE}")
@@ -163,7 +160,7 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
                 check_device(config.trainer.device, config.optimizer.precision, processes)
             today = prepare_pretraining(config, processes, False, given).identity
         if run.name in recorded:
-            run.check_recorded(recorded[run.name], today, {})
+            run.check_recorded(recorded[run.name], today)
 
 
 GRIDS = CONF / "grids"
@@ -242,7 +239,7 @@ def check_finetunings(
             data = of_data(config.task, Path(paths.data), config.on_bad_row)
         if run.name in recorded:
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
-            run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())
+            run.check_recorded(recorded[run.name], today)
         elif is_there:
             unfinished.setdefault((config.task, paths.model), config)
     for config in unfinished.values():
