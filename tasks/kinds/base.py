@@ -229,10 +229,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         """Return the best answer that ignores the texts, found in training examples; None for most kinds."""
         return None
 
-    def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
-        """Return for each gold label how often each label was predicted; empty unless texts have one label each."""
-        return {}
-
     def keyed(self, values: Sequence[Any], examples: Sequence[ExampleT]) -> Any:
         """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""
         ids = (example.id for example in examples)

@@ -129,13 +129,6 @@ class Classification(SentenceKind):
         """Return the most frequent label."""
         return Counter(example.gold for example in examples).most_common(1)[0][0]
 
-    def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
-        """Return for each gold label how often each label was predicted; pairs that do not occur are left out."""
-        counts: dict[str, dict[str, int]] = {}
-        for (gold, answer), count in sorted(Counter((e.gold, answer) for e, answer in predictions.pairs()).items()):
-            counts.setdefault(gold, {})[answer] = count
-        return counts
-
     def target(self, gold: str) -> int:
         """Return the index of a label."""
         return self.classes.index(gold)
