@@ -18,7 +18,7 @@ ANSWER = {"text": "b", "answer_start": 2, "id": "1"}
 
 
 def squad(*questions: Any) -> dict[str, Any]:
-    paragraph = {"context": "a b c", "qas": list(questions)}
+    paragraph = {"id": "that of a paragraph", "context": "a b c", "qas": list(questions)}
     return {"data": [{"title": "t", "paragraphs": [{"context": "x", "qas": []}]}, {"paragraphs": [paragraph]}]}
 
 
