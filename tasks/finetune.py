@@ -131,11 +131,10 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
         copy_from_first_rank(trainer.executor, names, world)
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
     # The best answer that does not read the texts, if the kind has one.
-    constant, of_constant, confusion = run.kind.constant_answer(run.train.examples), {}, {}
+    constant, of_constant = run.kind.constant_answer(run.train.examples), {}
     for split, predictions in scorer.predict(run.evaluated, run.config.evaluation.batch_size):
         null_threshold = predictions.options.get("threshold")
         scores[split.name] = run.kind.evaluate(predictions)
-        confusion[split.name] = run.kind.confusion(predictions)
         if constant is not None:
             answers, details = [constant] * len(split.examples), [dict[str, Any]()] * len(split.examples)
             of_constant[split.name] = run.kind.evaluate(run.kind.predictions(split.examples, answers, details))
@@ -152,7 +151,6 @@ def predict(run: Finetuning, trainer: Trainer, scorer: Scorer) -> dict[str, Any]
         "score": scores[run.dev[0].name][metric.main] if run.dev else None,
         "scores": scores,
         **({"constant": {"answer": constant, "scores": of_constant}} if of_constant else {}),
-        **({"confusion": confusion} if any(confusion.values()) else {}),
         **({} if null_threshold is None else {"null_threshold": null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
         "rows": {

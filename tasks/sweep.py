@@ -5,16 +5,16 @@
     ernie-gram sweep mrpc cola --data glue --output output/weights --pretrain conf/ablation/full.yaml \\
         --pretrain.paths.corpus corpus --vary pretrain.objective.rtd_weight 1 7 --seeds 3 --pretrain_seeds 3
 
-A benchmark (english, chinese, clue) stands for its tasks. With --pretrain, the models are pre-trained first; without a
-TASK, that is all. Other options are passed to every fine-tuning, --pretrain.KEY to every pre-training. The folder
---output gets a folder for each run, a line of results.jsonl for each finished run, and table.md. After an interruption,
-the same command resumes; a run in results.jsonl is not repeated, even if its folder is gone.
+A benchmark (english, chinese, clue) stands for its tasks; a MODEL is a model folder or a run. With --pretrain, the
+models are pre-trained first; without a TASK, that is all. Other options are passed to every fine-tuning,
+--pretrain.KEY to every pre-training. The folder --output gets a folder for each run, a line of results.jsonl for each
+finished run, and table.md. After an interruption, the same command resumes; a run in results.jsonl is not repeated,
+even if its folder is gone.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from ernie_gram.config import require
@@ -25,7 +25,7 @@ from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
 from tasks.files.official import FILES, VARIABLE
-from tasks.sweeps.plan import SHORT, Sweep, plan_sweep
+from tasks.sweeps.plan import Sweep, plan_sweep
 from tasks.sweeps.runs import PlannedRun, Record, check_finetunings, check_pretrainings
 from tasks.sweeps.table import table
 from tasks.sweeps.training import train_all
@@ -36,17 +36,17 @@ TABLE = "table.md"
 def parse_arguments() -> tuple[argparse.Namespace, list[str], list[str]]:
     """Return the parsed options, the names of tasks and models, and the options for every run."""
     parser = OneLineParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        usage="%(prog)s TASK ... MODEL ... --output DIR [OPTION ...]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    parser.add_argument("names", nargs="*", metavar="TASK ... MODEL", help="tasks, then model folders or runs")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the runs and the table")
     default = f"default: `paths.data` of a file of settings, else {VARIABLE}"
     parser.add_argument("--data", "--paths.data", type=Path, metavar="FOLDER", help=f"{FILES} ({default})")
     parser.add_argument("--pretrain", nargs="+", default=[], metavar="CONFIG", help="files of settings to pre-train")
     meaning = "values for each task: paper, upstream, or a file like those in conf/grids"
     parser.add_argument("--grid", metavar="NAME", help=meaning)
-    for name, key in SHORT.items():
-        parser.add_argument(f"--{name}", nargs="+", metavar="X", help=f"values of {key}")
     meaning = "a setting and its values, e.g. --vary head.dropout 0.1 0.2; may be repeated"
     parser.add_argument("--vary", nargs="+", action="append", default=[], metavar="KEY X", help=meaning)
     for name, what in (
@@ -57,18 +57,16 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str], list[str]]:
     ):
         parser.add_argument(f"--{name}", type=parse_positive, default=1, metavar="N", help=f"{what} (%(default)s)")
     parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
-    joined: list[str] = []
-    for argument in sys.argv[1:]:
-        # Otherwise the parser would take the value of an option that it does not know for a name.
-        last = joined[-1] if joined else ""
-        is_unknown = last.startswith("--") and "=" not in last and last not in parser._option_string_actions
-        if is_unknown and not argument.startswith("--"):
-            joined[-1] += f"={argument}"
+    options, others = parser.parse_known_args()
+    names, overrides = list[str](), list[str]()
+    for argument in others:
+        if argument.startswith("--"):
+            overrides.append(argument)
+        elif overrides and "=" not in overrides[-1]:
+            overrides[-1] += f"={argument}"
         else:
-            joined.append(argument)
-    options, others = parser.parse_known_args(joined)
-    names = [*options.names, *(each for each in others if not each.startswith("--"))]
-    return options, names, [each for each in others if each.startswith("--")]
+            names.append(argument)
+    return options, names, overrides
 
 
 def train(sweep: Sweep, recorded: dict[str, Record], options: argparse.Namespace) -> list[str]:

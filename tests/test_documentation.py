@@ -83,7 +83,7 @@ ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 
 # Commands, options and numbers; and those that only one of the READMEs has.
 WORD = re.compile(r"ernie-gram [a-z-]+|\./run_\w+\.sh|make [a-z-]+|--[a-z][\w.]*|\b\d[\w:,.-]*")
-DIFFERENT = {"--input", "--model.vocab_size", "--grid", "--learning_rates", "3e-5", "5e-5", "1e-4"}
+DIFFERENT = {"--input", "--model.vocab_size", "--grid", "--vary", "3e-5", "5e-5", "1e-4"}
 
 # Less of everything, so that the commands end within seconds.
 SMALLER = {

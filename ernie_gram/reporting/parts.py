@@ -1,7 +1,7 @@
 """The parts of the page on runs.
 
-Of pre-training: last evaluations beside counts, curves and lexicons. Of the fine-tunings of a task: scores, curves,
-evaluations and confusions.
+Of pre-training: last evaluations beside counts, curves and lexicons. Of the fine-tunings of a task: scores, curves
+and evaluations.
 """
 
 from __future__ import annotations
@@ -162,7 +162,6 @@ def finetuning_part(runs: Sequence[ReportedRun]) -> dict[str, Any]:
         "charts": charts,
         "titles": titles,
         "scale": scale,
-        "confusions": [confusion for run in runs for confusion in confusions(run)],
     }
 
 
@@ -174,14 +173,3 @@ def scores_of(result: dict[str, Any]) -> dict[str, float]:
         for name, value in inner(result, "scores", split).items()
         if isinstance(value, float)
     }
-
-
-def confusions(run: ReportedRun) -> list[dict[str, Any]]:
-    """Return for each split how often each label was predicted for each gold label, the most frequent errors apart."""
-    found = []
-    for split, counts in inner(run.result, "confusion").items():
-        wrong = [(n, gold, label) for gold in counts for label, n in counts[gold].items() if label != gold]
-        labels = sorted({*counts, *(label for predicted in counts.values() for label in predicted)})
-        name = f"{run.name}, {split}"
-        found.append({"name": name, "counts": counts, "labels": labels, "wrong": sorted(wrong, reverse=True)})
-    return found

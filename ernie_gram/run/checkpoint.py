@@ -45,7 +45,7 @@ class State:
         learning_rate: of the next update.
         identity: everything that can change the run's result, as flat keys and values.
         config: the whole configuration as nested dicts.
-        selection: the fields of selection.Progress, for a run that chooses the best evaluation.
+        selection: the fields of job.Progress, for a run that chooses the best evaluation.
         guard: loss_scale.STATE by name, for a run that skips updates.
         loss_sums: see step_values.loss_sums; empty in checkpoints of earlier versions.
     """

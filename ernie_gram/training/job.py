@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import paddle
 
@@ -87,25 +87,6 @@ class StartValues:
 
 
 @dataclass(frozen=True)
-class Selection:
-    """How evaluations are compared.
-
-    Attributes:
-        metric: name of the metric that is compared, as the evaluator returns it.
-        direction: whether a larger ("max") or a smaller ("min") value is better.
-    """
-
-    metric: str
-    direction: Literal["max", "min"] = "max"
-
-    def is_better(self, value: float, best: float | None) -> bool:
-        """Return whether a value is strictly better than the best one so far; every number is better than NaN."""
-        if best is None or math.isnan(best):
-            return best is None or not math.isnan(value)
-        return value > best if self.direction == "max" else value < best
-
-
-@dataclass(frozen=True)
 class Progress:
     """What the evaluations of a run have shown so far; it is part of each checkpoint.
 
@@ -118,11 +99,10 @@ class Progress:
     best_step: int | None = None
     best: float | None = None
 
-    def after(self, step: int, value: float, selection: Selection) -> Progress:
-        """Return the progress after an evaluation; the first of equal evaluations is the best."""
-        if selection.is_better(value, self.best):
-            return Progress(step, step, value)
-        return replace(self, step=step)
+    def after(self, step: int, value: float) -> Progress:
+        """Return the progress after an evaluation; the first of the largest values is the best, NaN below all."""
+        is_best = self.best is None or value > self.best or (math.isnan(self.best) and not math.isnan(value))
+        return Progress(step, step, value) if is_best else replace(self, step=step)
 
 
 @dataclass(frozen=True)
@@ -141,7 +121,8 @@ class Job:
             arguments, so that a resumed run reads the same batches.
         evaluator: called every trainer.eval_every steps, and after the last step; None for no evaluation.
         evaluates_start: whether it is also called before the first step.
-        selection: how the best evaluation is chosen, whose model is kept in the folder `best`; None for no choice.
+        selection: the metric of the evaluator whose largest value chooses the model that is kept in the folder `best`;
+            None for no choice.
         metrics_explained: a line for the console at the start, or "".
         start_values: applied after the parameters were drawn, unless the run resumes; None for none.
         learning_rate: step -> learning rate of the update that follows `step` updates.
@@ -171,7 +152,7 @@ class Job:
     row_counts: Callable[[Batch], list[int]]
     evaluator: Evaluator | None = None
     evaluates_start: bool = True
-    selection: Selection | None = None
+    selection: str | None = None
     metrics_explained: str = ""
     start_values: StartValues | None = None
     rate_scale: Callable[[str], float] | None = None

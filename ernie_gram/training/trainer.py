@@ -239,7 +239,7 @@ class Trainer:
         # Evaluators end early when a signal has arrived; what they return is then wrong.
         self._end_if_asked(self._stop.signal_now(self.step))
         if self.job.selection:
-            self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
+            self.progress = self.progress.after(self.step, metrics[self.job.selection])
             if self.progress.best_step == self.step and self.world.is_first:
                 model = self._state(), get_arrays(self.updater.parameters)
                 self._write(checkpoint.BEST, partial(checkpoint.save_best, self.job.folder, *model))

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -70,17 +71,12 @@ def digest_of_files(files: Iterable[Path]) -> str:
 
 def available_splits(task: Task, folder: Path) -> list[str]:
     """Return the splits of a task whose files are all in a folder; raises InputError if a needed one is missing."""
-
-    def is_there(split: str) -> bool:
-        try:
-            find_files(task, folder, split)
-        except InputError:
-            if task.splits[split].needed:
-                raise
-            return False
-        return True
-
-    return [split for split in task.splits if is_there(split)]
+    there = []
+    for name, split in task.splits.items():
+        with nullcontext() if split.needed else suppress(InputError):
+            find_files(task, folder, name)
+            there.append(name)
+    return there
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from reader.errors import InputError
 from reader.tokenization.given_texts import column_names
@@ -57,9 +57,7 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     layout = task_layout(task) if form == "task" else plain_layout(task, plain_values(task), form)
-    loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
-    _check_separated(loaded, task, layout, path)
-    return loaded
+    return _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
 
 
 def examples_of(task: Task, records: Iterable[tuple[Place, Mapping[str, Any]]]) -> list[Example]:
@@ -131,13 +129,3 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
         if kind.wanted(labelled=False)[name].is_list:
             raise InputError(f"--layout: {name} do not fit into lines; give --layout json")
     return Tsv({name: name for name in names}, header="no", names=names, clean=clean)
-
-
-def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -> None:
-    """Raise InputError if every text of a table of tokens is a single token that must be several."""
-    separator, examples = getattr(layout, "list_separator", None), cast(list[Any], loaded.examples)
-    if separator is None or not KINDS[task.kind].splits_texts or any(len(example.tokens) > 1 for example in examples):
-        return
-    texts = [example.tokens[0] for example in examples]
-    if any(len(text.split()) > 1 or (task.language == "zh" and len(text) > 1) for text in texts):
-        raise InputError(f"{path}: no line has {separator!r} between tokens")

@@ -17,8 +17,7 @@ Sources:
 from __future__ import annotations
 
 import json
-import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -142,11 +141,6 @@ def answers_by_id(predictions: Predictions) -> str:
     return json_line({example.id: answer for example, answer in predictions.pairs()})
 
 
-def letters_by_id(predictions: Predictions) -> str:
-    """Return the letters of the chosen options, A, B, C ..., by ID."""
-    return json_line({example.id: string.ascii_uppercase[answer] for example, answer in predictions.pairs()})
-
-
 def labelled_lines(predictions: Predictions, key: str = "label") -> str:
     """Return {"id": ID, "label": label} for each row, with another key if one is given.
 
@@ -192,16 +186,19 @@ def _one_word(token: str) -> str:
     return "".join("_" if character.isspace() else character for character in token)
 
 
-class JsonObject:
+class JsonObject(Layout):
     """A JSON file with one object, {ID: answer}."""
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[Row]:
-        """Yield the answers; raises InputError for another file."""
-        for path in files:
-            values = read_json(path)
-            if not isinstance(values, dict):
-                raise InputError(f'{path}: not a JSON object {{"ID": value, ...}}')
-            yield from (Row(Place(path, part=key), {"id": key, "answer": value}) for key, value in values.items())
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the ID and the answer of each key; raises InputError for another file."""
+        values = read_json(path)
+        if not isinstance(values, dict):
+            raise InputError(f'{path}: not a JSON object {{"ID": value, ...}}')
+        yield from ((Place(path, part=key), (key, value)) for key, value in values.items())
+
+    def values(self, record: tuple[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the ID and the answer."""
+        return dict(zip(("id", "answer"), record, strict=True))
 
 
 # Whatever an answer is in a file, it is read as it is.
@@ -213,7 +210,6 @@ FORMS = {
     "clue": Form(clue_file_name, labelled_lines, LINES),
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
-    "letters": Form(lambda task, split: "predictions.json", letters_by_id, JsonObject()),
     "label_lists": Form(
         lambda task, split: f"{task.name}_{split}.jsonl",
         partial(labelled_lines, key="labels"),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Field
 from reader.system.arrays import Float32s
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.features import Features
@@ -91,6 +91,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             may be found in the training file.
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
         submission: the name of the form of submission for tasks whose benchmark defines none.
+        answer_name: what `records` calls an answer; kinds with another `record` have none.
         splits_texts: whether a row may have a `text`, which the kind splits into tokens, in place of `tokens`.
         head: module and name of a subclass of KindHead (see kinds/networks.py); it is imported only when it is needed,
             because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
@@ -112,6 +113,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     task_fields: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
     submission: ClassVar[str]
+    answer_name: ClassVar[str]
     splits_texts: ClassVar[bool] = False
     head: ClassVar[str]
     num_scores: ClassVar[int | None] = None
@@ -170,10 +172,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             training: whether a model is trained on them; in training, every example needs its gold value.
         """
 
-    def row_counts(self, batch: Batch) -> list[int]:
-        """Return the number of rows of each term of the losses in a training batch."""
-        return [len(batch[self.training_fields[-1].name])]
-
     @abstractmethod
     def decode(self, scores: Float32s, features: FeaturesT, examples: Sequence[ExampleT]) -> Predictions:
         """Return the predictions.
@@ -189,10 +187,9 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         """Return Predictions whose answers are what the metric takes."""
         return Predictions(self.task, examples, answers, details, self.keyed(answers, examples))
 
-    @staticmethod
-    @abstractmethod
-    def record(example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a prediction as `records` has it, without the ID."""
+    def record(self, example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a prediction as `records` has it, without the ID: the answer, and its details."""
+        return {self.answer_name: answer, **detail}
 
     def records(self, predictions: Predictions) -> list[dict[str, Any]]:
         """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`).
@@ -231,10 +228,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def constant_answer(self, examples: Sequence[ExampleT]) -> Any:
         """Return the best answer that ignores the texts, found in training examples; None for most kinds."""
         return None
-
-    def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
-        """Return for each gold label how often each label was predicted; empty unless texts have one label each."""
-        return {}
 
     def keyed(self, values: Sequence[Any], examples: Sequence[ExampleT]) -> Any:
         """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""

@@ -91,7 +91,7 @@ class Features:
     """The samples of a split. The size of a batch is its number of samples.
 
     A sample is one input, except in multiple choice, where it is a question with one input for each option. An example
-    has one sample, except if its text is read as several windows or views.
+    has one sample, except if its text is read as several windows.
 
     The network computes one row of numbers, its scores, for each unit of a sample: a unit is the sample itself
     (classification, regression), an option, a slot that may begin or end an answer, or a word. The number of units is

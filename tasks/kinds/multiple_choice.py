@@ -96,7 +96,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
     )
     layouts = (*ANY_KIND, "race", "c3", "chid")
     metrics = ("accuracy", "accuracy_by_id", "race")
-    submission = "letters"
+    submission = "squad"
     head = "tasks.kinds.networks.MultipleChoiceHead"
     num_scores = 1
     input_fields = ENCODER_FIELDS
@@ -160,11 +160,6 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             gold={LABELS.name: np.array(answers, np.int64)} if len(answers) == len(examples) else {},
         )
 
-    def row_counts(self, batch: Batch) -> list[int]:
-        """Return the number of questions; and that of their options, if there is the loss of single options."""
-        counts = super().row_counts(batch)
-        return [*counts, int(batch[OPTION_COUNTS.name].sum())] if self.settings.head.option_loss_weight else counts
-
     def decode(
         self, scores: Float32s, features: ChoiceFeatures, examples: Sequence[MultipleChoiceExample]
     ) -> Predictions:
@@ -192,15 +187,12 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         return self.predictions(examples, answers, details)
 
     def answer_of(self, value: Any, example: MultipleChoiceExample) -> int:
-        """Return the index of an option, which may be given as a letter."""
-        is_letter = isinstance(value, str) and len(value) == 1
-        index = string.ascii_uppercase.find(value) if is_letter else value
-        if type(index) is not int or not 0 <= index < len(example.options):
+        """Return the index of an option."""
+        if type(value) is not int or not 0 <= value < len(example.options):
             raise BadRow(f"the answer {quoted(value)} is none of the {len(example.options)} options")
-        return index
+        return value
 
-    @staticmethod
-    def record(example: MultipleChoiceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, example: MultipleChoiceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the choice, an index; the option, its text; and `probabilities` in the order of the options."""
         return {"choice": answer, "option": example.options[answer], **detail}
 

@@ -48,33 +48,19 @@ class SentenceHead(KindHead):
 
     def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
         super().__init__(kind)
-        self.hidden_size = config.hidden_size
         self.pooler = Pooler(config) if kind.has_pooler else None
         self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
 
-    def slots(self, feeds: Feeds) -> paddle.Tensor | None:
-        """Return the first slot of each input, unless the vector is the mean of all."""
-        if self.settings.sentence_output == "mean":
-            return None
+    def slots(self, feeds: Feeds) -> paddle.Tensor:
+        """Return the first slot of each input."""
         shape = paddle.shape(feeds[INPUT_IDS.name])
         return paddle.arange(0, shape[0] * shape[1], shape[1])
 
-    def forward(self, hidden: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
-        """Return the scores of the inputs of a batch, [B, W].
-
-        Args:
-            hidden: rows of the encoder: [B, H] of the first slots, or of all slots, [N, H], for their mean.
-            feeds: the fields of the batch.
-        """
-        vector_BH = hidden
-        if self.settings.sentence_output == "mean":
-            lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
-            hidden_BLH = hidden.reshape([-1, length, self.hidden_size])
-            filled_BL = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype(hidden_BLH.dtype)
-            vector_BH = (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
+    def forward(self, hidden_BH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
+        """Return the scores of the inputs of a batch, [B, W], for the encoder's rows of their first slots."""
         if self.pooler is not None:
-            vector_BH = self.pooler(vector_BH)
-        return self.output(dropout(vector_BH, self.settings.dropout, self.training))
+            hidden_BH = self.pooler(hidden_BH)
+        return self.output(dropout(hidden_BH, self.settings.dropout, self.training))
 
 
 class SlotHead(KindHead):
@@ -146,22 +132,13 @@ class MultipleChoiceHead(SentenceHead):
     """The logit of each option; the options of all samples are the inputs."""
 
     def losses(self, scores_B1: paddle.Tensor, feeds: Feeds) -> list[LossTerm]:
-        """Return the cross entropy of a softmax over the options of a question, as a mean over questions.
-
-        A second term, with HeadSettings.option_loss_weight, is the binary cross entropy of every option by itself, as a
-        mean over options: upstream pools the options of all questions in its loss for RACE.
-        """
+        """Return the cross entropy of a softmax over the options of a question, as a mean over questions."""
         rows_SO, counts_S, labels_S = (feeds[field.name] for field in (OPTION_ROWS, OPTION_COUNTS, LABELS))
         options = paddle.shape(rows_SO)[1]
         logits_SO = paddle.gather(scores_B1.flatten(), rows_SO.flatten()).reshape([-1, options])
         exists_SO = (paddle.arange(options).unsqueeze(0) < counts_S.unsqueeze(1)).astype("float32")
         masked_SO = logits_SO + (1 - exists_SO) * MASKED_LOGIT
-        terms = [mean_term("cross_entropy", F.cross_entropy(masked_SO, labels_S, reduction="none"))]
-        if self.settings.option_loss_weight:
-            is_right_SO = (paddle.arange(options).unsqueeze(0) == labels_S.unsqueeze(1)).astype("float32")
-            losses_SO = F.binary_cross_entropy_with_logits(logits_SO, is_right_SO, reduction="none") * exists_SO
-            terms.append(LossTerm("option", self.settings.option_loss_weight, losses_SO.sum(), exists_SO.sum()))
-        return terms
+        return [mean_term("cross_entropy", F.cross_entropy(masked_SO, labels_S, reduction="none"))]
 
 
 class SpanHead(SlotHead):

@@ -1,7 +1,4 @@
-"""One or two texts -> one label (classification), any number of labels (multi-label), or a score (regression).
-
-Shape letters: N examples.
-"""
+"""One or two texts -> one label (classification), any number of labels (multi-label), or a score (regression)."""
 
 from __future__ import annotations
 
@@ -14,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import Field
-from reader.system.arrays import Float32s, Int32s
+from reader.system.arrays import Float32s
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, flag_of, id_of, label_of, list_of, score_of, text_of
 from tasks.kinds.features import Features, InputsBuilder, tokenize
-from tasks.kinds.settings import InputSettings
 from tasks.kinds.task import Task
 from tasks.layouts.rows import ID, Place, Role, Row
 from tasks.metrics.labels_and_scores import Scores
@@ -82,52 +78,27 @@ class SentenceKind(Kind[SentenceExample, Features]):
         return example.gold
 
     def encode(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, training: bool) -> Features:
-        """Return the features; a long single text has three samples in evaluation (see InputSettings.long_text)."""
+        """Return the features. The longer text loses its last tokens first."""
         targets = [self.target(example.gold) for example in examples if example.gold is not None]
-        field, settings, count = self.training_fields[-1], self.settings.input, len(examples)
+        field, count = self.training_fields[-1], len(examples)
         texts = [example.text_a for example in examples] + [example.text_b or "" for example in examples]
         table, builder = tokenize(tokenizer.encode_batch, texts), InputsBuilder(tokenizer.vocabulary)
-        samples_of, num_long = list[int](), 0
+        num_long = 0
         for index, example in enumerate(examples):
             a, b, is_pair = table[index].ids, table[count + index].ids, example.text_b is not None
-            room = settings.max_seq_len - 2 - is_pair
+            room = self.settings.input.max_seq_len - 2 - is_pair
             kept_a, kept_b = truncated_pair(len(a), len(b), room)
-            is_long = len(a) + len(b) > room
-            views = _views(a, room, settings, training) if is_long and not is_pair else [[a[:kept_a]]]
-            for view in views:
-                builder.add(view, [b[:kept_b]] if is_pair else None)
-            samples_of.append(len(views))
-            num_long += is_long
-        example_of = np.repeat(np.arange(count), samples_of)
-        samples = np.arange(len(example_of) + 1)
+            builder.add([a[:kept_a]], [b[:kept_b]] if is_pair else None)
+            num_long += len(a) + len(b) > room
+        samples = np.arange(count + 1)
         return Features(
             inputs=builder.inputs(),
             input_offsets=samples,
             unit_offsets=samples,
-            example_of=example_of,
+            example_of=samples[:-1],
             counts={"examples longer than an input": num_long},
-            gold={field.name: np.array(targets, field.dtype)[example_of]} if len(targets) == count else {},
+            gold={field.name: np.array(targets, field.dtype)} if len(targets) == count else {},
         )
-
-
-def example_means(values: Float32s, features: Features) -> Float32s:
-    """Return the mean of the rows of each example's samples, [N, width]. Every example has at least one sample."""
-    firsts = np.flatnonzero(np.diff(features.example_of, prepend=-1))
-    if len(firsts) == len(values):
-        return values
-    counts = np.diff(np.append(firsts, len(values)))
-    return (np.add.reduceat(values, firsts) / counts[:, np.newaxis]).astype(np.float32)
-
-
-def _views(tokens: Int32s, room: int, settings: InputSettings, training: bool) -> list[list[Int32s]]:
-    """Return the inputs of a single text that is too long, each as its parts: one, or three in evaluation."""
-    if settings.long_text == "head":
-        return [[tokens[:room]]]
-    head = room * 128 // 510  # of 510 tokens, upstream meant to read the first 128 and the last 382
-    both = [tokens[:head], tokens[head - room :]]
-    if training or settings.long_text == "head_tail":
-        return [both]
-    return [[tokens[:room]], [tokens[-room:]], both]
 
 
 class Classification(SentenceKind):
@@ -138,6 +109,7 @@ class Classification(SentenceKind):
     layouts = (*ANY_KIND, "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
+    answer_name = "label"
     head = "tasks.kinds.networks.SentenceHead"
     training_fields = (*ENCODER_FIELDS, LABELS)
 
@@ -157,13 +129,6 @@ class Classification(SentenceKind):
         """Return the most frequent label."""
         return Counter(example.gold for example in examples).most_common(1)[0][0]
 
-    def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
-        """Return for each gold label how often each label was predicted; pairs that do not occur are left out."""
-        counts: dict[str, dict[str, int]] = {}
-        for (gold, answer), count in sorted(Counter((e.gold, answer) for e, answer in predictions.pairs()).items()):
-            counts.setdefault(gold, {})[answer] = count
-        return counts
-
     def target(self, gold: str) -> int:
         """Return the index of a label."""
         return self.classes.index(gold)
@@ -172,7 +137,7 @@ class Classification(SentenceKind):
         """Return the label with the highest probability, the first of equal ones; `probabilities` are by label."""
         from scipy.special import softmax
 
-        probabilities = example_means(softmax(scores, axis=-1), features)
+        probabilities = softmax(scores, axis=-1)
         answers = [self.classes[best] for best in probabilities.argmax(1)]
         details = [{"probabilities": dict(zip(self.classes, map(float, row), strict=True))} for row in probabilities]
         return self.predictions(examples, answers, details)
@@ -180,11 +145,6 @@ class Classification(SentenceKind):
     def answer_of(self, value: Any, example: SentenceExample) -> str:
         """Return the label."""
         return label_of(value, self.task)
-
-    @staticmethod
-    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the label, and `probabilities` by label."""
-        return {"label": answer, **detail}
 
 
 LABEL_SETS = Field("label_sets", "SW", "float32", "1 for each label that a sample has, 0 for the others")
@@ -218,13 +178,12 @@ class MultiLabel(SentenceKind):
         return [label in gold for label in self.classes]
 
     def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
-        """Return the labels whose probability exceeds the threshold; `probabilities` are by label."""
+        """Return the labels whose probability exceeds one half; `probabilities` are by label."""
         from scipy.special import expit
 
-        probabilities = example_means(expit(scores), features)
+        probabilities = expit(scores)
         named = [dict(zip(self.classes, map(float, row), strict=True)) for row in probabilities]
-        threshold = self.settings.multi_label.threshold
-        answers = [tuple(label for label, value in row.items() if value > threshold) for row in named]
+        answers = [tuple(label for label, value in row.items() if value > 0.5) for row in named]
         return self.predictions(examples, answers, [{"probabilities": row} for row in named])
 
     def answer_of(self, value: Any, example: SentenceExample) -> tuple[str, ...]:
@@ -235,8 +194,7 @@ class MultiLabel(SentenceKind):
         """Return the scores over all labels of the task, which need not occur in the examples."""
         return super().evaluate(replace(predictions, options={"labels": self.classes}))
 
-    @staticmethod
-    def record(example: SentenceExample, answer: Sequence[str], detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, example: SentenceExample, answer: Sequence[str], detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the labels, and `probabilities` by label."""
         return {"labels": list(answer), **detail}
 
@@ -267,7 +225,8 @@ class Regression(SentenceKind):
     name = "regression"
     roles = (Role("text_a"), Role("text_b", needed=False), Role("score", is_gold=True), ID)
     task_fields = ("score_range", "empty_texts")
-    metrics = ("correlation", "mean_squared_error")
+    metrics = ("correlation",)
+    answer_name = "score"
     head = "tasks.kinds.networks.RegressionHead"
     num_scores = 1
     problem_type = "regression"
@@ -281,14 +240,9 @@ class Regression(SentenceKind):
 
     def decode(self, scores: Float32s, features: Features, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the scores as they are: they may lie outside the task's range."""
-        answers = [float(score) for score in example_means(scores, features)[:, 0]]
+        answers = [float(score) for score in scores[:, 0]]
         return self.predictions(examples, answers, [{} for _ in answers])
 
     def answer_of(self, value: Any, example: SentenceExample) -> float:
         """Return the score, which may lie outside the task's range."""
         return score_of(value)
-
-    @staticmethod
-    def record(example: SentenceExample, answer: float, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the score."""
-        return {"score": answer}

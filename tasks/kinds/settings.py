@@ -16,18 +16,13 @@ class InputSettings:
     """How examples become inputs.
 
     Attributes:
-        max_seq_len: maximum number of slots of an input, with [CLS] and [SEP]. Of two texts, the longer one loses its
-            last tokens first, as in BERT.
-        long_text: what is read of a single text that is longer. "head": its first tokens (paper, appendix B.3);
-            "head_tail": its first and its last tokens, 128 and 382 of 510; "views": "head_tail" in training; in
-            evaluation, the mean of the probabilities of three inputs: head, tail, and head with tail (what upstream
-            meant to do).
+        max_seq_len: maximum number of slots of an input, with [CLS] and [SEP]. A longer text
+            loses its last tokens (paper, appendix B.3); of two texts, the longer one first, as in BERT.
         doc_stride: tokens between the beginnings of two windows of a long context (span) or sentence (tagging).
         max_query_len: maximum number of tokens of a question (span).
     """
 
     max_seq_len: int = 512
-    long_text: Literal["head", "head_tail", "views"] = "head"
     doc_stride: int = 128
     max_query_len: int = 64
 
@@ -60,44 +55,24 @@ class SpanSettings:
 
 
 @dataclass(frozen=True)
-class MultiLabelSettings:
-    """How labels are predicted (multi_label).
-
-    Attributes:
-        threshold: a label is predicted if its probability, the sigmoid of its score, is greater than this number. It
-            has no effect on the training, but on the scores, which choose the best evaluation.
-    """
-
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        require(0 <= self.threshold < 1, "multi_label.threshold", "must lie in [0, 1)")
-
-
-@dataclass(frozen=True)
 class HeadSettings:
     """The layers between the encoder and the scores.
 
     Attributes:
         sentence_output: what represents an input in classification, regression and multiple choice: "pooled", the
-            pooler's output, tanh(h W + b) for the encoder's output h of [CLS]; "cls", h itself; "mean", the mean of the
-            encoder's outputs without padding.
+            pooler's output, tanh(h W + b) for the encoder's output h of [CLS]; "cls", h itself.
         lm_transform: put the transform of the model's masked language model (mask_lm_trans_fc), if the model has one,
             under the output layer of span and tagging, as upstream does. PaddleNLP's classes cannot hold it.
         dropout: dropout rate before the output layer.
-        option_loss_weight: weight of a second loss of multiple choice: the binary cross entropy of each option by
-            itself. Upstream has 0.5 for RACE; 0 leaves it out.
     """
 
-    sentence_output: Literal["pooled", "cls", "mean"] = "pooled"
+    sentence_output: Literal["pooled", "cls"] = "pooled"
     lm_transform: bool = True
     dropout: float = 0.1
-    option_loss_weight: float = 0.0
 
     def __post_init__(self) -> None:
         require_finite(self, "head")
         require(0 <= self.dropout < 1, "head.dropout", "must lie in [0, 1)")
-        require(self.option_loss_weight >= 0, "head.option_loss_weight", "must not be negative")
 
 
 @dataclass(frozen=True)
@@ -108,13 +83,11 @@ class KindSettings:
         input: how examples become inputs.
         span: how answers are trained and found.
         head: the layers between the encoder and the scores.
-        multi_label: how labels are predicted.
     """
 
     input: InputSettings = InputSettings()
     span: SpanSettings = SpanSettings()
     head: HeadSettings = HeadSettings()
-    multi_label: MultiLabelSettings = MultiLabelSettings()
 
     def with_null_threshold(self, threshold: float | None) -> KindSettings:
         """Return the settings with another threshold for "no answer"."""

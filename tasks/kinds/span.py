@@ -195,8 +195,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         options = {"na_prob": na_prob, "threshold": threshold}
         return Predictions(self.task, examples, answers, details, for_metric, options)
 
-    @staticmethod
-    def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer, "" if there is none, with its position and scores.
 
         start and end: its characters in the context; score: the sum of two logits; probability: among the n best

@@ -214,8 +214,7 @@ class Tagging(Kind[TaggingExample, Features]):
         answers = [self._answer(example, row, entities_of(row)) for example, row in pairs]
         return self.predictions(examples, answers, [{"tags": list(row)} for row in rows])
 
-    @staticmethod
-    def record(example: TaggingExample, answer: object, detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, example: TaggingExample, answer: object, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return tokens; tags; and entities, each with type, text, and its characters start and end in the text."""
         tags = detail["tags"]
         entities = [

@@ -6,7 +6,6 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,54 +17,48 @@ from tasks.layouts.rows import (
     BadRow,
     CharSpan,
     Cleaner,
+    Layout,
     OmittedRow,
     Place,
+    Row,
     Wanted,
     cleaned,
     locate,
     nested,
-    rows_of,
 )
 
 CMRC_KEYS = {"context_text": "context", "query_id": "id", "query_text": "question"}
 
 
 @dataclass(frozen=True)
-class Squad:
+class Squad(Layout):
     """`data` > entries > `paragraphs` with `context` > `qas` with `question`, `id` and `answers`; a row is a question.
 
     Version 2.0 adds `is_impossible`; its `plausible_answers` are not read. CMRC 2018's own form is a list of paragraphs
     with other keys (see CMRC_KEYS).
     """
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the questions of each file; raises InputError for a file of another form."""
-        for path in files:
-            questions = nested(path, _questions(path))
-            yield from rows_of(questions, lambda each: _question_values(*each, "answers" in wanted))
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the JSON path and the ID of each question, and the keys of its paragraph and its own, as in SQuAD."""
+        top = read_json(path)
+        is_list = isinstance(top, list)
+        for number, entry in enumerate([{"paragraphs": top}] if is_list else top["data"]):
+            for index, paragraph in enumerate(entry["paragraphs"]):
+                for position, question in enumerate(paragraph["qas"]):
+                    given = {key: paragraph[key] for key in ("context", "context_text") if key in paragraph} | question
+                    values = {CMRC_KEYS.get(key, key): given[key] for key in given}
+                    part = f"{'' if is_list else f'data[{number}].paragraphs'}[{index}].qas[{position}]"
+                    yield Place(path, part=part + (f" (id {values['id']})" if "id" in values else "")), values
 
-
-def _questions(path: Path) -> Iterator[tuple[Place, tuple[dict[str, Any], dict[str, Any]]]]:
-    """Yield the JSON path and the ID of each question, its paragraph and itself, with the keys of SQuAD."""
-    top = read_json(path)
-    is_list = isinstance(top, list)
-    for number, entry in enumerate([{"paragraphs": top}] if is_list else top["data"]):
-        for index, given in enumerate(entry["paragraphs"]):
-            for position, question in enumerate(given["qas"]):
-                paragraph, values = ({CMRC_KEYS.get(key, key): each[key] for key in each} for each in (given, question))
-                part = f"{'' if is_list else f'data[{number}].paragraphs'}[{index}].qas[{position}]"
-                yield Place(path, part=part + (f" (id {values['id']})" if "id" in values else "")), (paragraph, values)
-
-
-def _question_values(paragraph: dict[str, Any], question: dict[str, Any], labelled: bool) -> Mapping[str, Any]:
-    values = {"context": paragraph["context"], "question": question["question"]}
-    # A user's own questions need no IDs.
-    values |= {"id": question["id"]} if labelled or "id" in question else {}
-    if not labelled:
-        return values
-    # Files of version 2.0 may leave out the answers of a question without answer.
-    impossible = question.get("is_impossible", False)
-    return {**values, "is_impossible": impossible, "answers": [] if impossible is True else question["answers"]}
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a question. A user's own ones need no IDs."""
+        labelled = "answers" in wanted
+        values = {key: record[key] for key in ("context", "question", "id") if key != "id" or labelled or key in record}
+        if not labelled:
+            return values
+        # Files of version 2.0 may leave out the answers of a question without answer.
+        impossible = record.get("is_impossible", False)
+        return {**values, "is_impossible": impossible, "answers": [] if impossible is True else record["answers"]}
 
 
 @dataclass(frozen=True)
@@ -149,41 +142,34 @@ class CluewscMarked(ObjectLines):
 
 
 @dataclass(frozen=True)
-class C3:
+class C3(Layout):
     """A JSON list of [lines of a document, questions, ID of the document]; a row is a question.
 
     Questions have `question`, `choice` (2 to 4 texts) and `answer`, which is one of the texts; those of test files have
     an `id`. The lines of a document are joined by line feeds.
     """
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the questions of each file; raises InputError for a file that is not a list of documents."""
-        for path in files:
-            questions = nested(path, _questions_of_documents(path))
-            yield from rows_of(questions, lambda each: _question(*each, "answer" in wanted))
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the place of each question, the question, its ID and the document."""
+        for number, (lines, questions, document_id) in enumerate(read_json(path), start=1):
+            for index, question in enumerate(questions):
+                place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
+                # The IDs of documents repeat between the dialogues (d) and the other texts (m).
+                yield place, (question, f"{path.stem}/{document_id}-{index}", "\n".join(lines))
 
-
-def _questions_of_documents(path: Path) -> Iterator[tuple[Place, tuple[Any, str, str]]]:
-    """Yield the place of each question, the question, its ID and the document."""
-    for number, (lines, questions, document_id) in enumerate(read_json(path), start=1):
-        for index, question in enumerate(questions):
-            place = Place(path, part=f"document {number} (id {document_id}), question {index + 1}")
-            # The IDs of documents repeat between the dialogues (d) and the other texts (m).
-            yield place, (question, f"{path.stem}/{document_id}-{index}", "\n".join(lines))
-
-
-def _question(question: Mapping[str, Any], default_id: str, context: str, labelled: bool) -> Mapping[str, Any]:
-    options = question["choice"]
-    values = {"context": context, "question": question["question"], "options": options}
-    if labelled:
-        # The first of equal options; there are a few.
-        answer = question["answer"]
-        values["answer"] = options.index(answer) if answer in options else answer
-    return {"id": str(question.get("id", default_id)), **values}
+    def values(self, record: tuple[Any, str, str], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a question. Of equal options the first one is right; there are a few."""
+        question, default_id, context = record
+        options = question["choice"]
+        values = {"context": context, "question": question["question"], "options": options}
+        if "answer" in wanted:
+            answer = question["answer"]
+            values["answer"] = options.index(answer) if answer in options else answer
+        return {"id": str(question.get("id", default_id)), **values}
 
 
 @dataclass(frozen=True)
-class Chid:
+class Chid(Layout):
     """Lines with `content` (passages) and `candidates`; a row is a blank, whose ID is its tag `#idiomNNNNNN#`.
 
     All blanks of a line share its candidates: they have the same `group`. The answers, tag to index, are in the second
@@ -195,58 +181,59 @@ class Chid:
 
         Raises InputError if a file of answers is missing, or is not a JSON object.
         """
-        labelled = "answer" in wanted
-        if labelled and len(files) % 2:
+        if "answer" not in wanted:
+            yield from super().rows(files, wanted)
+            return
+        if len(files) % 2:
             raise InputError(f"{files[-1]}: has no file of answers; give pairs of a file of passages and its answers")
-        for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, p) for p in files):
-            answers = read_json(answers_path) if labelled else None
-            if labelled and not isinstance(answers, dict):
+        for path, answers_path in zip(files[::2], files[1::2], strict=True):
+            answers = read_json(answers_path)
+            if not isinstance(answers, dict):
                 raise InputError(f"{answers_path}: expected an object of tags and indices, ChID's answers")
             seen: set[str] = set()
-            for row in rows_of(nested(path, _blanks(path)), partial(_blank_values, answers)):
-                seen.add(row.place.part if row.place else "")
-                yield row
-            for tag in sorted((answers or {}).keys() - seen):
+            for row in super().rows([path], wanted):
+                tag = row.place.part if row.place else ""
+                seen.add(tag)
+                if isinstance(row, Row) and tag in answers:
+                    yield Row(row.place, {**row.values, "answer": answers[tag]})
+                elif isinstance(row, Row):
+                    yield BadRow("no answer for this blank in the file of answers", row.place)
+                else:
+                    yield row
+            for tag in sorted(answers.keys() - seen):
                 yield BadRow(f"an answer for a blank that is not in {path.name}", Place(answers_path, part=tag))
 
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the place of each blank, the group and the candidates of its line, and its match in a passage."""
+        for place, record in json_objects(path):
+            if isinstance(record, BadRow):
+                yield place, record
+                continue
+            for passage in record["content"]:
+                blanks = list(TAG.finditer(passage))
+                if not blanks:
+                    yield place, BadRow(f"a passage without a blank #idiom...#: {passage[:20]!r}", place)
+                for blank in blanks:
+                    yield place._replace(part=blank[0]), (record, str(place), blank)
 
-def _blanks(path: Path) -> Iterator[tuple[Place, tuple[Mapping[str, Any], str, re.Match[str]] | BadRow]]:
-    """Yield the place of each blank, the group and the candidates of its line, and its match in a passage."""
-    for place, record in json_objects(path):
-        if isinstance(record, BadRow):
-            yield place, record
-            continue
-        for passage in record["content"]:
-            blanks = list(TAG.finditer(passage))
-            if not blanks:
-                yield place, BadRow(f"a passage without a blank #idiom...#: {passage[:20]!r}", place)
-            for blank in blanks:
-                yield place._replace(part=blank[0]), (record, str(place), blank)
-
-
-def _blank_values(
-    answers: Mapping[str, Any] | None, found: tuple[Mapping[str, Any], str, re.Match[str]]
-) -> dict[str, Any]:
-    record, group, blank = found
-    if answers is not None and blank[0] not in answers:
-        raise BadRow("no answer for this blank in the file of answers")
-    before, after = (
-        TAG.sub(OTHER_BLANK, text) for text in (blank.string[: blank.start()], blank.string[blank.end() :])
-    )
-    values = {
-        "id": blank[0],
-        "context": before + BLANK + after,
-        "question": "",
-        "options": record["candidates"],
-        "group": group,
-        "blank": CharSpan(len(before), len(before) + len(BLANK)),
-    }
-    return values if answers is None else {**values, "answer": answers[blank[0]]}
+    def values(self, record: tuple[Mapping[str, Any], str, re.Match[str]], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a blank, without its answer."""
+        line, group, blank = record
+        parts = (blank.string[: blank.start()], blank.string[blank.end() :])
+        before, after = (TAG.sub(OTHER_BLANK, text) for text in parts)
+        return {
+            "id": blank[0],
+            "context": before + BLANK + after,
+            "question": "",
+            "options": line["candidates"],
+            "group": group,
+            "blank": CharSpan(len(before), len(before) + len(BLANK)),
+        }
 
 
 @dataclass(frozen=True)
-class TextFolders:
-    """Folders that hold one folder of .txt files for each class.
+class TextFolders(Layout):
+    """Folders that hold one folder of .txt files for each class. Without labels, their own .txt files are read.
 
     Attributes:
         classes: the names of the folders of the classes, which are the labels. Other folders are not read (IMDb's
@@ -257,53 +244,44 @@ class TextFolders:
     classes: tuple[str, ...]
     clean: Cleaner | None = None
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the texts of each class, files by name; raises InputError if the folder of a class is missing.
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the files of each class, by name; raises InputError if the folder of a class is missing."""
+        for name in self.classes if "label" in wanted else [""]:
+            yield from ((Place(file), (file, name)) for file in text_files_in(path / name))
 
-        Without labels the .txt files of the folder itself are read.
-        """
-        for number, folder in enumerate(files):
-            # Names of files may repeat in other folders.
-            prefix = f"{number}/" if len(files) > 1 else ""
-            for name in self.classes if "label" in wanted else [""]:
-                items = ((Place(path), path) for path in text_files_in(folder / name))
-                yield from rows_of(items, partial(self._values, label=name, prefix=prefix))
-
-    def _values(self, path: Path, label: str, prefix: str) -> Mapping[str, Any]:
-        gold = {"id": f"{prefix}{label}/{path.stem}", "label": label} if label else {"id": f"{prefix}{path.stem}"}
+    def values(self, record: tuple[Path, str], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the text of a file, and its label."""
+        path, label = record
+        gold = {"id": f"{label}/{path.stem}", "label": label} if label else {"id": path.stem}
         return cleaned({**gold, "text_a": read_text(path)}, self.clean)
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(Layout):
     """Folders of .txt files with `article`, and the lists `questions`, `options` and `answers` (letters).
 
     A row is a question, in which each `_` is a gap that the option fills. Its ID has the names of folder and file and
-    the number of the question, because file names repeat between high and middle; and the folder's if theirs repeat.
+    the number of the question, because file names repeat between high and middle.
     """
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the questions of the files in each folder, files by name; raises InputError for an empty folder."""
-        names = [folder.name for folder in files]
-        for number, folder in enumerate(files):
-            ending = f"-{number}" if names.count(folder.name) > 1 else ""
-            for path in text_files_in(folder):
-                yield from rows_of(nested(path, _article_questions(path, "answer" in wanted, ending)), _with_index)
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the values of the questions of the files, by name; raises InputError for an empty folder."""
+        for file in text_files_in(path):
+            yield from nested(file, _article_questions(file, "answer" in wanted))
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values with the index of the answer in place of its letter."""
+        return {**record, "answer": [*string.ascii_uppercase].index(record["answer"])} if "answer" in record else record
 
 
-def _article_questions(path: Path, labelled: bool, ending: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+def _article_questions(path: Path, labelled: bool) -> Iterator[tuple[Place, dict[str, Any]]]:
     """Yield the place and the values of each question of a file."""
     record = read_json(path)
     lists = [record[key] for key in ("questions", "options", *(["answers"] if labelled else []))]
     for number, values in enumerate(zip(*lists, strict=True)):
         row = dict(zip(("question", "options", "answer"), values, strict=False))
-        identity = f"{path.parent.name}/{path.stem}-{number}{ending}"
+        identity = f"{path.parent.name}/{path.stem}-{number}"
         yield Place(path, part=f"question {number + 1}"), {**row, "id": identity, "context": record["article"]}
-
-
-def _with_index(row: dict[str, Any]) -> Mapping[str, Any]:
-    """Return the values with the index of the answer in place of its letter."""
-    return {**row, "answer": [*string.ascii_uppercase].index(row["answer"])} if "answer" in row else row
 
 
 def text_files_in(folder: Path) -> list[Path]:

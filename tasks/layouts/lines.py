@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,14 @@ from reader.errors import similar
 from reader.system.untrusted_text import json_value
 from reader.text.text_files import convert_read_errors, utf16_reason, value_at
 from tasks.layouts.rows import (
-    AnyRow,
     BadRow,
     Cleaner,
     Columns,
+    Layout,
     Place,
     Wanted,
     cleaned,
     made,
-    rows_of,
     single_columns,
     value_of,
 )
@@ -100,17 +98,12 @@ def json_objects(path: Path) -> Iterator[tuple[Place, dict[str, Any] | BadRow]]:
 MISSING = object()
 
 
-class ObjectLines(ABC):
+class ObjectLines(Layout):
     """Files with one JSON object a line, each of which makes a row."""
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the rows of each file."""
-        for path in files:
-            yield from rows_of(json_objects(path), lambda record: self.values(record, wanted))
-
-    @abstractmethod
-    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
-        """Return the values of an object by name; raises BadRow."""
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the object of each line."""
+        return json_objects(path)
 
 
 @dataclass(frozen=True)

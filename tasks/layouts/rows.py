@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import html
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from reader.errors import InputError
 
@@ -126,7 +127,7 @@ def _other_form(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else f"not in the form of this layout: {error}"
 
 
-class Layout(Protocol):
+class Layout(ABC):
     """A form of files."""
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
@@ -138,7 +139,16 @@ class Layout(Protocol):
 
         Raises InputError if a file as a whole is not as the layout requires.
         """
-        ...
+        for path in files:
+            yield from rows_of(nested(path, self.items(path, wanted)), lambda record: self.values(record, wanted))
+
+    @abstractmethod
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the place of each row of a file, and what makes its values, or a bad row."""
+
+    @abstractmethod
+    def values(self, record: Any, wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a row by name; raises BadRow."""
 
 
 class CharSpan(NamedTuple):

@@ -7,25 +7,23 @@ import io
 import itertools
 import re
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from reader.errors import InputError, similar
 from tasks.layouts.lines import read_lines, read_text
 from tasks.layouts.rows import (
-    AnyRow,
     BadRow,
     Cleaner,
     Columns,
+    Layout,
     OmittedRow,
     Place,
     Wanted,
     cleaned,
-    rows_of,
     single_columns,
     value_of,
 )
@@ -35,7 +33,7 @@ DOCUMENT_START = "-DOCSTART-"
 
 
 @dataclass(frozen=True)
-class Delimited(ABC):
+class Delimited(Layout):
     """Rows of fields.
 
     Attributes:
@@ -70,12 +68,8 @@ class Delimited(ABC):
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the fields of each row of a file; blank lines at the end are left out."""
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the rows of each file; raises InputError for a file without the columns."""
-        for path in files:
-            yield from self._file_rows(path, wanted)
-
-    def _file_rows(self, path: Path, wanted: Wanted) -> Iterator[AnyRow]:
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the fields of each row, and where its values are; raises InputError for a file without the columns."""
         records = self.records(path)
         first = next(records, None)
         if first is None:
@@ -88,27 +82,29 @@ class Delimited(ABC):
         positions = column_positions(self.columns, header, path, wanted)
         conditions = {_position(column, header, path): (column, value) for column, value in self.where.items()}
         needed = 1 + max(itertools.chain(*positions.values(), conditions))
+        for place, record in records if has_header else itertools.chain([first], records):
+            yield place, record if isinstance(record, BadRow) else (record, header, positions, conditions, needed)
 
-        def values(fields: list[str]) -> Mapping[str, Any]:
-            if header is not None and len(fields) > len(header):
-                hint = f"is there a {self.separator} inside a text?"
-                raise BadRow(f"{len(fields)} fields instead of {len(header)}; {hint}")
-            is_blank = not "".join(fields).strip()
-            if len(fields) < needed or is_blank:
-                if self.omit_short_rows:
-                    raise OmittedRow("too few fields")
-                too_few = f"too few fields: {len(fields)} instead of at least {needed}"
-                raise BadRow("a blank line" if is_blank else too_few)
-            for position, (column, value) in conditions.items():
-                if fields[position] != value:
-                    raise OmittedRow(f"column {column} is not {value}")
-            found = {
-                role: value_of(wanted[role], [fields[position] for position in of_role], self.list_separator)
-                for role, of_role in positions.items()
-            }
-            return cleaned(found, self.clean)
-
-        yield from rows_of(records if has_header else itertools.chain([first], records), values)
+    def values(self, record: tuple[Any, ...], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a row."""
+        fields, header, positions, conditions, needed = record
+        if header is not None and len(fields) > len(header):
+            hint = f"is there a {self.separator} inside a text?"
+            raise BadRow(f"{len(fields)} fields instead of {len(header)}; {hint}")
+        is_blank = not "".join(fields).strip()
+        if len(fields) < needed or is_blank:
+            if self.omit_short_rows:
+                raise OmittedRow("too few fields")
+            too_few = f"too few fields: {len(fields)} instead of at least {needed}"
+            raise BadRow("a blank line" if is_blank else too_few)
+        for position, (column, value) in conditions.items():
+            if fields[position] != value:
+                raise OmittedRow(f"column {column} is not {value}")
+        found = {
+            role: value_of(wanted[role], [fields[position] for position in of_role], self.list_separator)
+            for role, of_role in positions.items()
+        }
+        return cleaned(found, self.clean)
 
     def _is_header(self, fields: list[str], wanted: Wanted) -> bool:
         if self.header == "auto":
@@ -189,47 +185,31 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
 
 
 @dataclass(frozen=True)
-class Conll:
+class Conll(Layout):
     """Lines of fields between spaces or tabs; a row is a sentence, and a blank line ends it (CoNLL-2003).
 
-    Document marks (-DOCSTART-) are no sentences.
-
-    Attributes:
-        token_column, tag_column: numbers counted from 1; negative ones count from the last column.
+    The first field of a line is a token, and the last one its tag. Document marks (-DOCSTART-) are no sentences.
     """
 
-    token_column: int = 1
-    tag_column: int = -1
+    def items(self, path: Path, wanted: Wanted) -> Iterator[tuple[Place, Any]]:
+        """Yield the lines of each sentence."""
+        groups = itertools.groupby(read_lines(path), _is_of_sentence)
+        sentences = (list(lines) for is_sentence, lines in groups if is_sentence)
+        return ((lines[0][0], lines) for lines in sentences)
 
-    def __post_init__(self) -> None:
-        """Raise InputError for a column 0."""
-        if 0 in (self.token_column, self.tag_column):
-            raise InputError("token_column, tag_column: give numbers counted from 1, or from -1 at the end")
-
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the sentences of each file."""
-        for path in files:
-            groups = itertools.groupby(read_lines(path), _is_of_sentence)
-            sentences = (list(lines) for is_sentence, lines in groups if is_sentence)
-            yield from rows_of(((lines[0][0], lines) for lines in sentences), partial(self._values, "tags" in wanted))
-
-    def _values(self, labelled: bool, sentence: Sequence[tuple[Place, str | BadRow]]) -> Mapping[str, Any]:
-        columns = [self.token_column, *([self.tag_column] if labelled else [])]
-        needed = max(max(column, -column) for column in columns)
-        if labelled and self.tag_column < 0:
-            # The tag comes after the token.
-            needed = max(needed, self.token_column - self.tag_column)
-        tokens: list[list[str]] = []
-        for place, line in sentence:
+    def values(self, record: Sequence[tuple[Place, str | BadRow]], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the tokens, and the tags."""
+        tokens: list[tuple[str, str]] = []
+        for place, line in record:
             if isinstance(line, BadRow):
                 raise BadRow(f"a sentence with a bad line {place.line}: {line.reason}")
             # Not str.split(): a token may be an ideographic space.
             fields = re.split("[ \t]+", line.strip(" \t"))
-            if len(fields) < needed:
-                reason = f"too few fields in {line[:40]!r}: {len(fields)} instead of at least {needed}"
-                raise BadRow(f"a sentence with a bad line {place.line}: {reason}")
-            tokens.append([fields[column - (column > 0)] for column in columns])
-        return dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False))
+            if len(fields) < 2 and "tags" in wanted:
+                raise BadRow(f"a sentence with a bad line {place.line}: no tag in {line[:40]!r}")
+            tokens.append((fields[0], fields[-1]))
+        names = ("tokens", "tags") if "tags" in wanted else ("tokens",)
+        return dict(zip(names, map(list, zip(*tokens, strict=True)), strict=False))
 
 
 def _is_of_sentence(placed: tuple[Place, str | BadRow]) -> bool:

@@ -20,7 +20,6 @@ from tasks.metrics.labels_and_scores import (
     correlation,
     macro_f1,
     matthews,
-    mean_squared_error,
     multi_label_f1,
     race,
 )
@@ -43,10 +42,9 @@ class Metric:
     Attributes:
         function: (gold, predictions, **options) -> scores by name. Raises InputError for what it cannot score.
         kind: the types of `gold` and `predictions`.
-        main: name of the score that chooses checkpoints.
+        main: name of the score that chooses checkpoints; more is better.
         reported: names of the scores that papers report.
         unit: unit of the scores, as the official scorer prints them. Counts have no unit.
-        direction: whether a larger ("max") or a smaller ("min") main score is better.
         labels: the labels for which it is defined; empty if it accepts any labels.
     """
 
@@ -54,8 +52,7 @@ class Metric:
     kind: ValueTypes
     main: str
     reported: tuple[str, ...]
-    unit: Literal["fraction", "percent", "none"] = "fraction"
-    direction: Literal["max", "min"] = "max"
+    unit: Literal["fraction", "percent"] = "fraction"
     labels: tuple[str, ...] = ()
 
     @property
@@ -75,7 +72,6 @@ METRICS: dict[str, Metric] = {
         Metric(accuracy_by_id, "labels_by_id", "accuracy", ("accuracy",)),
         Metric(race, "labels_by_id", "accuracy", ("accuracy", "high", "middle")),
         Metric(correlation, "scores", "pearson", ("pearson", "spearman")),
-        Metric(mean_squared_error, "scores", "mean_squared_error", ("mean_squared_error",), "none", direction="min"),
         Metric(squad_v1, "texts_by_id", "f1", ("exact_match", "f1"), "percent"),
         Metric(squad_v2, "texts_by_id", "f1", ("exact", "f1"), "percent"),
         Metric(cmrc2018, "texts_by_id", "average", ("em", "f1"), "percent"),

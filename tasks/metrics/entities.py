@@ -36,7 +36,7 @@ class Entity(NamedTuple):
 class TagReader:
     """Reads the tags of one file, in all of which the letter is before the type, or in all after it.
 
-    The first row with entities shows which; it is refused if all its tags, such as B-I, can be read in both ways.
+    The first row with entities shows which; if all its tags, such as B-I, can be read in both ways, the types do.
     """
 
     def __init__(self, types: Collection[str] | None, aliases: Mapping[str, str]) -> None:
@@ -55,23 +55,13 @@ class TagReader:
 
 
 def _form_of(tags: Sequence[str], types: set[str]) -> re.Pattern[str]:
-    """Return the form in which all tags can be read; of both, the one with known types, or with a scheme's letters."""
+    """Return the form in which all tags can be read; of both, the one in which the types are known ones."""
     forms = [form for form in (BEFORE, AFTER) if all(map(form.fullmatch, tags))]
-    if len(forms) < 2 or not tags:
-        return forms[0] if forms else BEFORE
-    parts = {(tag[0], tag[2:]) for tag in tags}, {(tag[-1], tag[:-2]) for tag in tags}
-    typed = [form for form, found in zip(forms, parts, strict=True) if {of_type for _, of_type in found} <= types]
-    if len(typed) == 1 or (typed and parts[0] == parts[1]):
-        return typed[0]
-    before, after = ({letter for letter, _ in found} for found in parts)
-    if _is_scheme(before) != _is_scheme(after) and (_is_scheme(before) or {"B"} < after):
-        return BEFORE if _is_scheme(before) else AFTER
-    raise ValueError(f"the tag {tags[0]!r} can be read in two ways; list the types of entities under `labels`")
-
-
-def _is_scheme(letters: set[str]) -> bool:
-    """Return whether a file may have these letters alone: all others than B and I need B and an end."""
-    return letters <= set("BI") or ("B" in letters and not letters.isdisjoint("EL"))
+    if len(forms) == 2 and tags:
+        forms = [form for form in forms if {split_tag(tag, form)[1] for tag in tags} <= types]
+        if not forms:
+            raise ValueError(f"the tag {tags[0]!r} can be read in two ways; list the types of entities under `labels`")
+    return forms[0] if forms else BEFORE
 
 
 @lru_cache(4096)
@@ -156,7 +146,6 @@ def tag_set(entity_types: Sequence[str]) -> tuple[str, ...]:
 
 # CLUENER's own layout: type -> surface -> list of [start, end], in characters, the end inclusive.
 SpanLabels = Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
-Found = tuple[int | str, ...]
 
 
 def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> Scores:
@@ -195,22 +184,19 @@ def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Sc
     Returns:
         f1: the official score (score.py of CLUENER2020): the mean over the types of TYPE_f1. There, an entity is a
         distinct surface of a text; its positions are not compared.
-        span_precision, span_recall, span_f1: over all spans, of any type; type and both ends must be right.
 
     The official mean covers CLUENER's ten types; this one the types in `gold` or `predictions`. The official script
     fails where a denominator is zero; here the score is 0.
     """
-    surfaces, spans = ([_entities(side, by_surface) for side in (gold, predictions)] for by_surface in (True, False))
-    kinds = sorted({str(entity[1]) for side in surfaces for entity in side})
+    surfaces = [
+        {(index, kind, text) for index, labels in enumerate(side) for kind, texts in labels.items() for text in texts}
+        for side in (gold, predictions)
+    ]
     of_types = {}
-    for kind in kinds:
-        sides = [{entity for entity in side if entity[1] == kind} for side in surfaces]
-        of_types[f"{kind}_f1"] = _set_scores(*sides)[2]
-    precision, recall, f1 = _set_scores(*spans)
-    mean = sum(of_types.values()) / len(kinds) if kinds else 0.0
-    overall = {"f1": mean, "span_precision": precision, "span_recall": recall, "span_f1": f1}
-    # Shown first, but they also prevail: a type may be called span.
-    return overall | of_types | overall
+    for kind in sorted({kind for side in surfaces for _, kind, _ in side}):
+        expected, found = ({entity for entity in side if entity[1] == kind} for side in surfaces)
+        of_types[f"{kind}_f1"] = precision_recall_f1(len(expected & found), len(found), len(expected))[2]
+    return {"f1": sum(of_types.values()) / max(len(of_types), 1)} | of_types
 
 
 def _percent_scores(prefix: str, correct: int, predicted: int, gold: int) -> Scores:
@@ -220,18 +206,3 @@ def _percent_scores(prefix: str, correct: int, predicted: int, gold: int) -> Sco
 
 def _accuracy(pairs: Sequence[tuple[str, str]]) -> float:
     return 100 * sum(tag == predicted for tag, predicted in pairs) / len(pairs) if pairs else 0.0
-
-
-def _entities(texts: Sequence[SpanLabels], by_surface: bool) -> set[Found]:
-    """Return entities: (index of the text, type, surface), or (index, type, start, end)."""
-    return {
-        (index, kind, *entity)
-        for index, labels in enumerate(texts)
-        for kind, by_text in labels.items()
-        for surface, positions in by_text.items()
-        for entity in ([(surface,)] if by_surface else [tuple(position) for position in positions])
-    }
-
-
-def _set_scores(gold: set[Found], predicted: set[Found]) -> tuple[float, float, float]:
-    return precision_recall_f1(len(gold & predicted), len(predicted), len(gold))

@@ -1,6 +1,6 @@
 """Metrics of classes and of real numbers: accuracy, F1, correlations, and accuracy over answers found by their IDs.
 
-All scores but the squared error are fractions, as GLUE's scorers give them. CLUE's tables print them times 100.
+All scores are fractions, as GLUE's scorers give them. CLUE's tables print them times 100.
 """
 
 from __future__ import annotations
@@ -128,8 +128,3 @@ def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
     pearson = float(pearsonr(predictions, gold).statistic)
     spearman = float(spearmanr(predictions, gold).statistic)
     return {"pearson": pearson, "spearman": spearman, "average": (pearson + spearman) / 2}
-
-
-def mean_squared_error(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
-    """Return {"mean_squared_error"}, in the square of the scores' unit."""
-    return {"mean_squared_error": float(np.mean((np.asarray(gold) - np.asarray(predictions)) ** 2))}

@@ -1,7 +1,6 @@
 """The plan of a sweep: its pre-trainings, and every fine-tuning of every model on every task.
 
-A benchmark stands for tasks that are reported together, beside published scores; it is a YAML file, as in
-conf/benchmarks.
+A benchmark stands for tasks that are reported together, beside published scores; it is a file of conf/benchmarks.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config import require
-from reader.errors import InputError, located, similar
+from reader.errors import InputError
 from reader.system.installation import CONF, is_settings_file
 from reader.system.untrusted_text import read_yaml
 from tasks.files.official import VARIABLE, available_splits, data_folder
@@ -25,14 +24,6 @@ from tasks.sweeps.table import published_columns
 
 PREFIX = f"{PRETRAIN}."
 BENCHMARKS = CONF / "benchmarks"
-# `reported`: published scores, each with `name` of the model, `source`, and `scores` {task: {SPLIT.METRIC: score}}.
-KEYS, COLUMN = ("title", "tasks", "reported"), {"name", "source", "scores"}
-# Short options for the settings that sweeps vary most often.
-SHORT = {
-    "learning_rates": "optimizer.learning_rate",
-    "batch_sizes": "optimizer.batch_size",
-    "epochs": "optimizer.epochs",
-}
 
 
 @dataclass
@@ -75,9 +66,12 @@ def plan_sweep(options: argparse.Namespace, names: Sequence[str], overrides: Seq
         require(not models, "MODEL", f"{' '.join(models)}: leave it out with --pretrain")
     else:
         require(bool(models), "TASK and MODEL", "must be given (see ernie-gram sweep --help)")
-    given = _given(options)
-    inner = {key.removeprefix(PREFIX): values for key, values in given.items() if key.startswith(PREFIX)}
-    outer = {key: values for key, values in given.items() if not key.startswith(PREFIX)}
+    inner, outer = dict[str, list[str]](), dict[str, list[str]]()
+    for key, *values in options.vary:
+        of_command, name = inner if key.startswith(PREFIX) else outer, key.removeprefix(PREFIX)
+        require(bool(values), "--vary", f"{key} has no values")
+        require(name not in of_command, "--vary", f"{key}: give all values of a setting together")
+        of_command[name] = values
     own = [f"--{each.removeprefix(f'--{PREFIX}')}" for each in overrides if each.startswith(f"--{PREFIX}")]
     rest = [each for each in overrides if not each.startswith(f"--{PREFIX}")]
     require(bool(options.pretrain) or not (inner or own), f"--{PRETRAIN}", "must be given: files of settings")
@@ -118,7 +112,7 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
         return [name]
     tasks = {each: find_task(each) for each in benchmark["tasks"]}
     sweep.tasks += [task.name for task in tasks.values()]
-    sweep.reported += benchmark["reported"]
+    sweep.reported += benchmark.get("reported", [])
     if data is None:
         raise InputError(f"--data: must be given, or {VARIABLE}")
     found = {each: {*available_splits(task, data)} for each, task in tasks.items()}
@@ -133,37 +127,16 @@ def _tasks_of(name: str, data: Path | None, sweep: Sweep) -> list[str]:
 
 
 def read_benchmark(name: str) -> dict[str, Any] | None:
-    """Return the benchmark in a file of conf/benchmarks, or in a YAML file with `tasks`; None for another name.
+    """Return the benchmark in a file of conf/benchmarks; None for another name.
 
-    Raises InputError that names the file and the key.
+    It has `title`, `tasks`, and `reported`: published scores, each with `name` of the model, `source`, and `scores`
+    {task: {SPLIT.METRIC: score}}.
     """
-    path = Path(name) if is_settings_file(name) else BENCHMARKS / f"{name}.yaml"
-    tree = read_yaml(path) if path.is_file() else {}
-    if "tasks" not in tree:
-        return None
-    with located(path):
-        for key in tree:
-            require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
-        require(isinstance(tree["tasks"], list), "tasks", "expected a list of names of tasks")
-        for task in tree["tasks"]:
-            find_task(str(task))
-        columns = tree.setdefault("reported", [])
-        are_columns = all(isinstance(column, dict) and column.keys() >= COLUMN for column in columns)
-        require(are_columns, "reported", "expected columns with name, source and scores {task: {split.metric: value}}")
-    return tree
+    path = BENCHMARKS / f"{name}.yaml"
+    return read_yaml(path) if path.is_file() else None
 
 
 def _is_task(name: str) -> bool:
     return is_settings_file(name) or any(
         (CONF / folder / f"{name}.yaml").is_file() for folder in ("tasks", "benchmarks")
     )
-
-
-def _given(options: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the settings that vary with their values."""
-    given = {key: getattr(options, name) for name, key in SHORT.items() if getattr(options, name) is not None}
-    for key, *values in options.vary:
-        require(bool(values), "--vary", f"{key} has no values")
-        require(key not in given, "--vary", f"{key} has its values already; give all values of a setting together")
-        given[key] = values
-    return given

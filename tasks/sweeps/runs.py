@@ -15,11 +15,10 @@ from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import evaluation_settings
 from ernie_gram.pretraining.prepare import prepare as prepare_pretraining
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, identity_differences
-from ernie_gram.run.run_log import CPU, RATE, RESULTS, read_log
+from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
+from ernie_gram.run.run_log import CPU, RESULTS, read_log
 from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, is_settings_file, settings_file
 from reader.system.untrusted_text import json_value, limited_text, read_yaml
@@ -71,12 +70,9 @@ class PlannedRun:
         found = finished_pretraining(self.folder, self.config) if is_pretraining else finished_finetuning(self.folder)
         return found and {"run": self.name, "varied": dict(self.varied), **self.seeds, **found}
 
-    def check_recorded(self, record: Record, today: Identity, defaults: Identity) -> None:
-        """Raise InputError if a record of this run differs in something that can change a result and is known today.
-
-        `defaults` are those of the settings: results of earlier versions lack new ones.
-        """
-        then = {**defaults, **record.get("settings", {})}
+    def check_recorded(self, record: Record, today: Identity) -> None:
+        """Raise InputError if a record of this run differs in something that can change a result and is known today."""
+        then = record.get("settings", {})
         there, here = ({key: each[key] for key in then.keys() & today.keys()} for each in (then, today))
         differences = "; ".join(identity_differences(there, here, RESULTS))
         require(not differences, str(self.folder), f"has the result of another run ({differences}); {ADVICE}")
@@ -133,7 +129,7 @@ PERPLEXITIES = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_p
 
 
 def finished_pretraining(folder: Path, config: PretrainConfig) -> Record | None:
-    """Return the last evaluation of a run, all evaluations as `curve`, and the median times of a step.
+    """Return the last evaluation of a run, all evaluations as `curve`, and the median CPU time of a step.
 
     A run whose last checkpoint or last evaluation is missing is not finished.
     """
@@ -148,17 +144,14 @@ def finished_pretraining(folder: Path, config: PretrainConfig) -> Record | None:
         return None
     last = curve[-1] if config.paths.held_out else {}
     result = {**{key: last[key] for key in PERPLEXITIES if key in last}, "steps": config.trainer.max_steps}
-    train = [record for record in log if record["kind"] == "train"]
-    if rates := [record[RATE] for record in train if record.get(RATE)]:
-        result["seconds_per_step"] = config.data.batch_size / median(rates)
-    if spent := [record[CPU] for record in train if record.get(CPU)]:
+    if spent := [record[CPU] for record in log if record["kind"] == "train" and record.get(CPU)]:
         result[CPU] = median(spent)
     known = {"kind": "pre-training", "task": "pre-training", "result": result, "curve": curve}
     return {**known, "settings": checkpoint.load_state(newest).identity}
 
 
 def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
-    """Raise InputError if a run cannot be trained, or if a finished one is another run or was evaluated otherwise."""
+    """Raise InputError if a run cannot be trained, or if a finished one is another run."""
     for run in runs:
         config, given = load_config(PretrainConfig, list(run.command[2:]))
         with located(run.name):
@@ -166,11 +159,7 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
                 check_device(config.trainer.device, config.optimizer.precision, processes)
             today = prepare_pretraining(config, processes, False, given).identity
         if run.name in recorded:
-            run.check_recorded(recorded[run.name], today, {})
-        if (before := run.folder / CONFIG).is_file():
-            old = load_config(PretrainConfig, ["--config", str(before)])[0]
-            is_same = evaluation_settings(old) == evaluation_settings(config)
-            require(is_same, str(run.folder), "was evaluated with other settings; choose another --output")
+            run.check_recorded(recorded[run.name], today)
 
 
 GRIDS = CONF / "grids"
@@ -220,8 +209,7 @@ def read_grid(name: str, task: str) -> Grid:
     path = settings_file(Path(name)) if is_settings_file(name) else GRIDS / f"{name}.yaml"
     grids, key = read_yaml(path), find_task(config_of(task).task).name
     if key not in grids:
-        options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
-        raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; {options}")
+        raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; give the values with --vary")
     grid = grids[key]
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
         raise InputError(f"{path}: {key}: expected `section.key: [value, ...]`")
@@ -249,7 +237,7 @@ def check_finetunings(
             data = of_data(config.task, Path(paths.data), config.on_bad_row)
         if run.name in recorded:
             today = {**config.identity(), **data, **(of_model(paths.model) if is_there else {})}
-            run.check_recorded(recorded[run.name], today, FinetuneConfig().identity())
+            run.check_recorded(recorded[run.name], today)
         elif is_there:
             unfinished.setdefault((config.task, paths.model), config)
     for config in unfinished.values():

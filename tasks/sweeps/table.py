@@ -8,7 +8,6 @@ from typing import Any
 
 from reader.system.installation import CONF
 from reader.system.untrusted_text import read_yaml
-from tasks.metrics.catalog import METRICS
 from tasks.sweeps.runs import Record
 
 MISSING = "-"
@@ -65,15 +64,14 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
 
 def _scores(records: Sequence[Record]) -> tuple[int, list[float]]:
     """Return 1, or -1 if less is better, and the scores of runs with one combination."""
-    less = "metric" not in records[0] or METRICS[records[0]["metric"]["name"]].direction == "min"
     found = ([record["result"][name] for name in SCORES if name in record["result"]] for record in records)
-    return -1 if less else 1, [values[0] for values in found if values]
+    return 1 if "metric" in records[0] else -1, [values[0] for values in found if values]
 
 
 def _cells(records: Sequence[Record], values: Sequence[float]) -> list[str]:
     """Return the cells of HEAD for runs with one combination; `values` has their scores, from worst to best."""
     metric = records[0].get("metric")
-    form = ",.4g" if metric is None or METRICS[metric["name"]].unit == "none" else ".2f"
+    form = ",.4g" if metric is None else ".2f"
     names = dict.fromkeys(key for each in records for key in each["result"] if "." in key or metric is None)
     medians = {key: median(each["result"][key] for each in records if key in each["result"]) for key in names}
     title = metric["chooses"] if metric else next((name for name in SCORES if name in names), "")

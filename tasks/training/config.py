@@ -1,7 +1,7 @@
 """The configuration of a fine-tuning. Config dataclasses are the only place where defaults are defined.
 
 The files in conf/tasks state what differs for each task. `task`, `seed`, `max_train_examples`, `input`, `span`,
-`multi_label`, `head`, `dropout`, `optimizer` and `evaluation` can change the result of a run. Together with the given
+`head`, `dropout`, `optimizer` and `evaluation` can change the result of a run. Together with the given
 model and the files of the task they are its identity, which is stored in each checkpoint and must match when a run
 resumes.
 """
@@ -15,7 +15,7 @@ from ernie_gram.config import require, require_positive
 from ernie_gram.config.loading import flatten
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import AdamWConfig, LoopConfig, OptimizerConfig, TrainerConfig, shared_settings
-from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, MultiLabelSettings, SpanSettings
+from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,6 @@ class FinetuneConfig:
             ones with every seed; null means all.
         input: how examples become inputs.
         span: how answers are trained and found (span tasks).
-        multi_label: how labels are predicted (multi_label tasks).
         head: the layers between the encoder and the scores.
         dropout: dropout rates of the encoder.
         optimizer: how parameters are updated, and for how long.
@@ -168,7 +167,6 @@ class FinetuneConfig:
     max_train_examples: int | None = None
     input: InputSettings = field(default_factory=InputSettings)
     span: SpanSettings = field(default_factory=SpanSettings)
-    multi_label: MultiLabelSettings = field(default_factory=MultiLabelSettings)
     head: HeadSettings = field(default_factory=HeadSettings)
     dropout: DropoutConfig = field(default_factory=DropoutConfig)
     optimizer: FinetuneOptimizer = field(default_factory=FinetuneOptimizer)
@@ -184,10 +182,10 @@ class FinetuneConfig:
     @property
     def kind_settings(self) -> KindSettings:
         """The settings of the kind of task."""
-        return KindSettings(self.input, self.span, self.head, self.multi_label)
+        return KindSettings(self.input, self.span, self.head)
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that can change the result of a run, as flat `section.key: value`."""
         flat: dict[str, Any] = {"seed": self.seed, "max_train_examples": self.max_train_examples}
-        sections = ("input", "span", "multi_label", "head", "dropout", "optimizer", "evaluation")
+        sections = ("input", "span", "head", "dropout", "optimizer", "evaluation")
         return flat | flatten({section: asdict(getattr(self, section)) for section in sections})

@@ -26,7 +26,7 @@ from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.run.termination import until_requested
-from ernie_gram.training.job import Feeds, Job, LossTerm, Selection, StartValues
+from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
@@ -187,8 +187,7 @@ LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
 def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> Job:
     """Return the job of a checked run."""
     config, model = run.config, run.encoder
-    settings = config.optimizer.for_steps(run.max_steps)
-    metric = METRICS[run.task.metric]
+    settings, metric = config.optimizer.for_steps(run.max_steps), METRICS[run.task.metric]
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         features, size, pool = run.train.features, config.optimizer.batch_size, config.optimizer.length_pool
@@ -205,7 +204,6 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         return evaluate(scorer(executor, world), run.dev, config.evaluation.batch_size)
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
-    unit = "" if metric.unit == "none" else f" ({metric.unit})"
     return Job(
         folder=run.output,
         seed=config.seed,
@@ -217,15 +215,15 @@ def finetuning_job(run: Finetuning, network: TaskNetwork, scorer: ScorerOf) -> J
         evaluator=evaluator if run.dev else None,
         # Before the first step, the output layer is random.
         evaluates_start=False,
-        selection=Selection(SCORE, metric.direction) if selects else None,
-        metrics_explained=f"score is {metric.main}{unit} on {run.dev[0].name}" if run.dev else "",
+        selection=SCORE if selects else None,
+        metrics_explained=f"score is {metric.main} ({metric.unit}) on {run.dev[0].name}" if run.dev else "",
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
         rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),
         optimizer=settings,
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
-        row_counts=run.kind.row_counts,
+        row_counts=lambda batch: [len(batch[run.kind.training_fields[-1].name])],
     )
 
 

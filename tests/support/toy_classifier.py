@@ -19,7 +19,7 @@ from ernie_gram.model.parameters import Normal, linear
 from ernie_gram.run.checkpoint import load_model
 from ernie_gram.run.run_folder import resume_checkpoint
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
-from ernie_gram.training.job import Feeds, Job, LossTerm, Selection, StartValues
+from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import open_program
 from reader.batches.fields import Batch, Field
@@ -88,7 +88,7 @@ def toy_job(
     start: Path | None = None,
     rate_scale: dict[str, float] | None = None,
     bad_steps: Sequence[int] = (),
-    selection: Selection | None = None,
+    selection: str | None = None,
     optimizer: OptimizerConfig = SETTINGS,
     steps: int = 120,
     **trainer: Any,

@@ -166,11 +166,11 @@ def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> Non
 
 
 def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> None:
-    mean = KindSettings(input=INPUT, head=HeadSettings(sentence_output="mean"))
+    first = KindSettings(input=INPUT, head=HeadSettings(sentence_output="cls"))
     transform = {"lm_transform": True, "out_emb_size": 8}
     runs = {
         "multiple choice": made_run(tmp_path / "a", TASKS["race"]),
-        "head.sentence_output mean": made_run(tmp_path / "b", TASKS["rte"], mean),
+        "head.sentence_output cls": made_run(tmp_path / "b", TASKS["rte"], first),
         "mask_lm_trans_fc under the output layer": made_run(tmp_path / "c", TASKS["squad1"], **transform),
     }
     for message, folder in runs.items():

@@ -64,7 +64,7 @@ def test_the_model_learns_more_than_the_majority_class_and_its_folder_is_that_of
     for path in (finetuned, finetuned / "best"):
         description = read_description(path)
         assert (description.task.name, description.task.labels) == ("task", ("0", "1"))
-        assert description.settings.head.sentence_output == "mean"
+        assert description.settings.head.sentence_output == "cls"
         assert description.settings.input.max_seq_len == 16
 
 

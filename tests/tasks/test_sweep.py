@@ -115,7 +115,7 @@ def pretrainings(built: Path, folder: Path) -> list[str]:
 @pytest.mark.usefixtures("here")
 def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: Path, tmp_path: Path) -> None:
     output, task = tmp_path / "out", tiny_task / "data" / "task.yaml"
-    common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--epochs", "1"]
+    common = ["--data", str(tiny_task / "data"), "--output", str(output), *FIXED, "--vary", EPOCHS, "1"]
     command = [str(task), *common, *pretrainings(built, tmp_path)]
     call(main, *command, "--check").ok()
     assert not output.exists()
@@ -154,7 +154,7 @@ def test_a_grid_of_pre_training_alone_and_a_failed_one(built: Path, tiny_task: P
     output, options = tmp_path / "out", pretrainings(built, tmp_path)
     rates = ["--vary", "pretrain.optimizer.learning_rate", "3e-3", "1e30", "--pretrain.optimizer.max_grad_norm=1e30"]
     options = [option for option in options if "learning_rate" not in option][:-1]
-    task = [str(tiny_task / "data" / "task.yaml"), "--data", str(tiny_task / "data"), *FIXED, "--epochs", "1"]
+    task = [str(tiny_task / "data" / "task.yaml"), "--data", str(tiny_task / "data"), *FIXED, "--vary", EPOCHS, "1"]
     error = call(main, *task, *options, *rates, "--output", str(output)).refused()
     assert "one,learning_rate=1e+30,seed=1: " in error
     tuned = "task,pretrain=one,learning_rate=0.003,epochs=1,pretrain_seed=1,seed=1"
@@ -167,7 +167,7 @@ def test_a_grid_of_pre_training_alone_and_a_failed_one(built: Path, tiny_task: P
 @pytest.mark.usefixtures("here")
 def test_a_killed_sweep_resumes(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
-    command = arguments(tiny_task, output, "--learning_rates", "1e-2", "--epochs", "1")
+    command = arguments(tiny_task, output, "--vary", RATE, "1e-2", "--vary", EPOCHS, "1")
     run = output / "task,learning_rate=0.01,epochs=1,seed=1"
     kill_when([*ERNIE_GRAM, "sweep", *command], lambda: (run / "console.txt").exists())
     call(main, *command).ok()
@@ -179,7 +179,7 @@ def test_a_sweep_refuses_a_run_that_another_process_trains(tiny_task: Path, tmp_
     output = tmp_path / "sweep"
     output.mkdir()
     with lock_output(output / "task,learning_rate=0.02,seed=1"):
-        done = call(main, *arguments(tiny_task, output, "--learning_rates", "2e-2"))
+        done = call(main, *arguments(tiny_task, output, "--vary", RATE, "2e-2"))
     assert done.returncode == 1
     assert "learning_rate=0.02,seed=1 is in use by process" in done.stderr
     assert len(list(output.iterdir())) == 1
@@ -221,13 +221,13 @@ def test_tasks_come_before_models_and_options(tiny_task: Path, tmp_path: Path, m
         (["--grid", "paper"], "paper.yaml: has no grid for"),
         (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch"),
         (["--vary", "optimizer.epochs"], "--vary: optimizer.epochs"),
-        (["--epochs", "3", "--optimizer.epochs=2"], "--optimizer.epochs: "),
+        (["--vary", EPOCHS, "3", "--optimizer.epochs=2"], "--optimizer.epochs: "),
         (["--seed=3"], "--seed: "),
-        (["--learning_rates", "1e-3", "0.001"], "task,learning_rate=0.001,seed=1"),
-        (["--epochs", "3", "--vary", "optimizer.epochs", "2"], "--vary: optimizer.epochs"),
+        (["--vary", RATE, "1e-3", "0.001"], "task,learning_rate=0.001,seed=1"),
+        (["--vary", EPOCHS, "3", "--vary", EPOCHS, "2"], "--vary: optimizer.epochs"),
         (["--vary", "paths.output", "a", "b"], "paths.output: cannot vary"),
-        (["--batch_sizes", "0"], "optimizer.batch_size: "),
-        (["--processes", "2", "--batch_sizes", "1"], "optimizer.batch_size: "),
+        (["--vary", "optimizer.batch_size", "0"], "optimizer.batch_size: "),
+        (["--processes", "2", "--vary", "optimizer.batch_size", "1"], "optimizer.batch_size: "),
         (["--pretrain.seed=2"], "--pretrain: must be given"),
         (["--pretrain", "x.yaml"], "MODEL: "),
     ],

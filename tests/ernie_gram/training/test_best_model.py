@@ -13,7 +13,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from ernie_gram.training.job import Progress, Selection
+from ernie_gram.training.job import Progress
 from ernie_gram.training.trainer import Trainer
 from reader.errors import SystemRefusedError
 from tests.support.runs import trained_steps
@@ -23,19 +23,18 @@ from tests.support.toy_classifier import ToyEvaluator
 SCRIPT = [0.5, 0.6, 0.8, 0.7, 0.8, 0.6, 0.5, 0.9, 0.1, 0.1, 0.1, 0.1]
 
 
-def walk(values: list[float], selection: Selection) -> Progress:
+def walk(values: list[float]) -> Progress:
     progress = Progress()
     for step, value in enumerate(values, 1):
-        progress = progress.after(step, value, selection)
+        progress = progress.after(step, value)
     return progress
 
 
 def test_the_first_of_equal_values_is_the_best_and_every_number_is_better_than_nan() -> None:
     values = [2.0, 3.0, 1.0, 3.0, 1.0]
-    assert walk(values, Selection("x")) == Progress(5, 2, 3.0)
-    assert walk(values, Selection("x", "min")) == Progress(5, 3, 1.0)
-    assert walk([math.nan, -5.0, math.nan], Selection("x")) == Progress(3, 2, -5.0)
-    assert walk([math.nan, math.nan], Selection("x")).best_step == 1
+    assert walk(values) == Progress(5, 2, 3.0)
+    assert walk([math.nan, -5.0, math.nan]) == Progress(3, 2, -5.0)
+    assert walk([math.nan, math.nan]).best_step == 1
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def select(train: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callab
     monkeypatch.setattr(ToyEvaluator, "__call__", lambda *_: {"accuracy": SCRIPT[measured[0] // 10 - 1]})
 
     def call(folder: Path, **options: int) -> str:
-        return train(folder, eval_every=10, selection=Selection("accuracy"), **options)
+        return train(folder, eval_every=10, selection="accuracy", **options)
 
     return call
 

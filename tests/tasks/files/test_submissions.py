@@ -81,7 +81,7 @@ WRITTEN: list[tuple[str, str, dict[str, str], list[Any], str]] = [
     # All digits of scores, which are limited to the range of the task in a test set only.
     ("stsb", "dev", {"dev.tsv": SCORES_OF_STSB}, PREDICTED, "0\t0.1234567890123\n1\t-0.2\n2\t5.3\n"),
     ("stsb", "test", {"test.tsv": SCORES_OF_STSB}, PREDICTED, "0\t0.1234567890123\n1\t0.0\n2\t5.0\n"),
-    ("race_high", "dev", {"dev/high/1.txt": json.dumps(ARTICLE)}, [2], '{"high/1-0": "C"}\n'),
+    ("race_high", "dev", {"dev/high/1.txt": json.dumps(ARTICLE)}, [2], '{"high/1-0": 2}\n'),
     # IDs of questions, and indices.
     ("c3", "test", {"test1.1.json": json.dumps([C3])}, [2, 0], '{"id": 7, "label": 2}\n{"id": 8, "label": 0}\n'),
     (

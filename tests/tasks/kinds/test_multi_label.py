@@ -1,4 +1,4 @@
-"""Multi-label classification: the forms of its rows, and its threshold.
+"""Multi-label classification: the forms of its rows, and its predictions.
 
 The numbers of its loss are in test_network.py, those of its metric in metrics/test_labels_and_scores.py.
 """
@@ -15,7 +15,7 @@ from reader.errors import InputError
 from tasks.files.official import with_labels
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
-from tasks.kinds.settings import InputSettings, KindSettings, MultiLabelSettings
+from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.registry.task_file import read_task_file
 from tests.support.own_tasks import MOODS
@@ -104,20 +104,15 @@ def test_wrong_labels_are_errors_that_name_the_row(text: str, rows: str, message
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5])
-def test_a_label_is_predicted_if_its_probability_is_above_the_threshold(threshold: float) -> None:
-    """Of a text that is read as three inputs, the probabilities are the means of theirs."""
-    inputs = InputSettings(8, "views", max_query_len=4)
-    kind = kind_of(MOODS, KindSettings(inputs, multi_label=MultiLabelSettings(threshold)))
-    examples = [SentenceExample(text, text, None, None, PLACE) for text in ("a", "b", "a b c d e f g h")]
+def test_a_label_is_predicted_if_its_probability_is_above_one_half() -> None:
+    kind = kind_of(MOODS, KindSettings())
+    examples = [SentenceExample(text, text, None, None, PLACE) for text in ("a", "b", "c")]
     features = kind.encode(examples, tokenizer(), training=False)
-    views = [[4.0, 0.0, -1.0], [-1.0, 0.0, -1.0], [-1.0, 0.0, -1.0]]
-    scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0], *views], np.float32)
+    scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0], [0.7, 0.0, -1.0]], np.float32)
     predictions = kind.decode(scores, features, examples)
-    each = 1 / (1 + np.exp(-scores))
-    probabilities = np.stack([each[0], each[1], each[2:].mean(0)])
+    probabilities = 1 / (1 + np.exp(-scores))
     for row, record in zip(probabilities, kind.records(predictions), strict=True):
         assert [*record["probabilities"].values()] == pytest.approx(row.tolist())
         assert record["labels"] == [
-            label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > threshold
+            label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > 0.5
         ]

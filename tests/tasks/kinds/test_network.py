@@ -37,12 +37,12 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
 }
 
 
-def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSettings = HEAD) -> dict[str, tuple]:
+def losses_of(kind: str, scores: np.ndarray, fields: Arrays) -> dict[str, tuple]:
     """Return name -> (weight, total, count) of the loss terms of some scores."""
     found: list[Any] = []
 
     def build(feeds: dict[str, Any]) -> list[Any]:
-        of_task = kind_of(KNOWN[EXAMPLES[kind][0]], KindSettings(head=settings))
+        of_task = kind_of(KNOWN[EXAMPLES[kind][0]], KindSettings(head=HEAD))
         found.extend(head_class(of_task)(of_task, MODEL, False).losses(feeds["scores"], feeds))
         return [value for term in found for value in (term.total, term.count)]
 
@@ -59,13 +59,9 @@ def test_losses_of_options_spans_labels_scores_and_tags_are_those_of_numpy() -> 
     }
     first, second = scores[:3, 0], scores[3:, 0]
     expected = -(log_softmax(first)[2] + log_softmax(second)[0])
-    pooled = sum(np.log1p(np.exp(-x if i in (2, 3) else x)) for i, x in enumerate(scores[:, 0]))
     assert losses_of("multiple_choice", scores, fields) == {
         "cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 2)
     }
-    both = losses_of("multiple_choice", scores, fields, HeadSettings(option_loss_weight=0.5))
-    assert both["cross_entropy"][1] == pytest.approx(expected, rel=1e-5)
-    assert both["option"] == (0.5, pytest.approx(pooled, rel=1e-5), 5)
     scores = np.random.default_rng(2).standard_normal((2, 6, 2))
     fields = {
         "input_ids": np.zeros((2, 6), np.int64),
@@ -96,10 +92,9 @@ def test_losses_of_options_spans_labels_scores_and_tags_are_those_of_numpy() -> 
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_batches_have_the_names_shapes_and_dtypes_of_the_fields_and_the_rows_of_each_loss(name: str) -> None:
-    """A question's options count by themselves in the second term of multiple choice."""
+def test_batches_have_the_names_shapes_and_dtypes_of_the_fields_and_the_rows_of_the_loss(name: str) -> None:
     task, examples = EXAMPLES[name]
-    kind = kind_of(KNOWN[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
+    kind = kind_of(KNOWN[task], KindSettings())
     features, predicted = (kind.encode(examples * 3, tokenizer(), training) for training in (True, False))
     for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
         batch = features.batch(samples)
@@ -118,8 +113,9 @@ def test_batches_have_the_names_shapes_and_dtypes_of_the_fields_and_the_rows_of_
             assert sizes["S"] == len(samples)
     batch = features.batch(np.arange(3))
     rows = {"span": batch["input_ids"].size, "multiple_choice": 9, "tagging": 6}.get(name, 3)
-    losses = losses_of(name, np.zeros((rows, kind.width)), batch, kind.settings.head)
-    assert [count for _, _, count in losses.values()] == kind.row_counts(batch)
+    losses = losses_of(name, np.zeros((rows, kind.width)), batch)
+    # One term for each row of the gold values: training counts these rows.
+    assert [count for _, _, count in losses.values()] == [len(batch[kind.training_fields[-1].name])]
 
 
 def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
@@ -155,16 +151,13 @@ def test_dropout_in_the_encoder_and_before_the_output_layer_is_for_training_only
         np.testing.assert_array_equal(same, scores)
 
 
-@pytest.mark.parametrize("sentence_output", ["pooled", "cls", "mean"])
+@pytest.mark.parametrize("sentence_output", ["pooled", "cls"])
 def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
     kind = kind_of(TASKS["mnli"], KindSettings(head=HeadSettings(sentence_output)))
     examples = [SentenceExample(str(i), "a b c"[: 2 * i + 1], "d", None, PLACE) for i in range(3)]
     batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(3))
     scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform=True)
-    if sentence_output == "mean":
-        vectors = np.stack([row[:length].mean(0) for row, length in zip(rows, batch["lengths"], strict=True)])
-    else:
-        vectors = rows[:, 0]
+    vectors = rows[:, 0]
     if sentence_output == "pooled":
         vectors = np.tanh(vectors @ parameters["pooled_fc.w_0"] + parameters["pooled_fc.b_0"])
     expected = vectors @ parameters["cls_out_w"] + parameters["cls_out_b"]

@@ -90,7 +90,7 @@ def test_cluener_takes_entities_as_characters_and_knows_those_inside_others() ->
     predictions = kind.decode(np.eye(kind.width, dtype=np.float32)[features.unit_gold["tags"]], features, [example])
     # One row of tags cannot express the name inside the address.
     assert predictions.for_metric == [{"address": {"一二三四": [[0, 3]]}, "name": {"b": [[5, 5]]}}]
-    assert kind.evaluate(predictions)["span_precision"] == 1.0
+    assert kind.evaluate(predictions)["address_f1"] == 1.0
 
 
 @pytest.mark.parametrize(("start", "end"), [(1, 3), (1, 2), (1, 4), (0, 3), (2, 3)])

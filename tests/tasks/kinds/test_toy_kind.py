@@ -69,8 +69,7 @@ class Ordinal(SentenceKind):
         answers = [int((row > 0).sum()) for row in scores]
         return self.predictions(examples, answers, [{"steps": row.tolist()} for row in scores])
 
-    @staticmethod
-    def record(example: SentenceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, example: SentenceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:
         return {"grade": answer, **detail}
 
 

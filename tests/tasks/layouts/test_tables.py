@@ -131,7 +131,7 @@ Peter NNP I-NP I-PER
 Blackburn NNP I-NP I-PER"""
 
 
-def test_blank_lines_end_sentences_in_any_columns_and_document_marks_are_none(tmp_path: Path) -> None:
+def test_blank_lines_end_sentences_and_document_marks_are_none(tmp_path: Path) -> None:
     path = write(tmp_path / "t", TEXT)
     rows = read(Conll(), path)
     assert [row.values for row in rows if isinstance(row, Row)] == [
@@ -139,32 +139,27 @@ def test_blank_lines_end_sentences_in_any_columns_and_document_marks_are_none(tm
         {"tokens": ["Peter", "Blackburn"], "tags": ["I-PER", "I-PER"]},
     ]
     assert [row.place.line for row in rows] == [3, 8]
-    path = write(tmp_path / "t", "1\tEU\tB-ORG\t_\r\n \t\r\n\r\n2\t\u3000\tO\t_\r\n")
-    layout = Conll(token_column=2, tag_column=3)
-    assert values(layout, path) == [{"tokens": ["EU"], "tags": ["B-ORG"]}, {"tokens": ["\u3000"], "tags": ["O"]}]
+    path = write(tmp_path / "t", "EU\t_\tB-ORG\r\n \t\r\n\r\n\u3000\t_\tO\r\n")
+    assert values(Conll(), path) == [{"tokens": ["EU"], "tags": ["B-ORG"]}, {"tokens": ["\u3000"], "tags": ["O"]}]
     assert values(Conll(), write(tmp_path / "u", "EU\nUN\n"), labelled=False) == [{"tokens": ["EU", "UN"]}]
 
 
 @pytest.mark.parametrize(
-    ("layout", "content", "reason"),
+    ("content", "reason"),
     [
-        (Conll(), b"EU I-ORG\nrejects\n\nPeter I-PER\n", "bad line 2: too few fields in 'rejects'"),
-        # The last field but one is the tag: the token must come before it.
-        (Conll(tag_column=-2), b"EU I-ORG\n\nPeter I-PER _\n", "'EU I-ORG': 2 instead of at least 3"),
-        (Conll(), b"EU I-ORG\n\xff O\n\nPeter I-PER\n", "bad line 2: not UTF-8"),
+        (b"EU I-ORG\nrejects\n\nPeter I-PER\n", "bad line 2: no tag in 'rejects'"),
+        (b"EU I-ORG\n\xff O\n\nPeter I-PER\n", "bad line 2: not UTF-8"),
     ],
 )
-def test_a_bad_line_makes_its_sentence_bad(layout: Conll, content: bytes, reason: str, tmp_path: Path) -> None:
-    bad, good = read(layout, write(tmp_path / "t", content))
+def test_a_bad_line_makes_its_sentence_bad(content: bytes, reason: str, tmp_path: Path) -> None:
+    bad, good = read(Conll(), write(tmp_path / "t", content))
     assert isinstance(bad, BadRow)
     assert bad.place.line == 1
     assert reason in bad.reason
     assert good.values == {"tokens": ["Peter"], "tags": ["I-PER"]}
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: Tsv({"text_a": 0}), lambda: Csv({"text_a": (1, -1)}), lambda: Conll(tag_column=0)]
-)
+@pytest.mark.parametrize("make", [lambda: Tsv({"text_a": 0}), lambda: Csv({"text_a": (1, -1)})])
 def test_columns_are_counted_from_1(make: Callable[[], Layout]) -> None:
     with pytest.raises(InputError, match=r"column.*counted from 1"):
         make()

@@ -53,9 +53,9 @@ def test_a_short_file_makes_a_row_like_those_of_the_registry_and_every_setting_r
     assert needed == {"train": True, "dev": True, "test": False}
     assert task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n").labels == ("2", "10", "3")
     tagging = "kind: tagging\nlanguage: zh\nlayout: conll\nfiles: {train: t, dev: d}\nmetric: conlleval\n"
-    text = tagging + "name: mine\ntitle: My task\ntoken_column: 2\ntag_column: -2\nlabels: [PER]\n"
+    text = tagging + "name: mine\ntitle: My task\nlabels: [PER]\n"
     task = task_of(tmp_path, text)
-    assert (task.name, task.title, task.layout, task.labels) == ("mine", "My task", Conll(2, -2), ("PER",))
+    assert (task.name, task.title, task.layout, task.labels) == ("mine", "My task", Conll(), ("PER",))
     task = task_of(tmp_path, REVIEWS + "label_aliases: {bad: '1'}\nomitted_labels: ['-']\nempty_texts: true\n")
     assert (task.label_aliases, task.omitted_labels, task.empty_texts) == ({"bad": "1"}, ("-",), True)
     assert task_of(tmp_path, REVIEWS + "label_aliases: [bad, good]\n").label_aliases == {"0": "bad", "1": "good"}

@@ -58,7 +58,6 @@ def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:
         "input.max_query_len=0",
         "span.n_best=0",
         "span.null_threshold=.nan",
-        *(f"multi_label.threshold={value}" for value in ("-0.1", "1.0", ".nan")),
     ],
 )
 def test_an_impossible_setting_is_refused_with_its_key(option: str) -> None:

@@ -41,7 +41,7 @@ def test_what_strangers_write_is_refused_with_file_and_key(tmp_path: Path, chang
 
 
 def test_settings_are_kept_or_defaults_and_an_earlier_task_does_not_stay(tmp_path: Path) -> None:
-    for stored, threshold in (({}, 0.5), ({"multi_label": {"threshold": 0.25}}, 0.25)):
-        assert read_description(run_with(tmp_path, settings=stored)).settings.multi_label.threshold == threshold
+    for stored, threshold in (({}, None), ({"span": {"null_threshold": 0.25}}, 0.25)):
+        assert read_description(run_with(tmp_path, settings=stored)).settings.span.null_threshold == threshold
     write_description(run_with(tmp_path), TaskDescription(TASKS["sst2"], KindSettings(), "char", "float32"), None)
     assert read_description(tmp_path).task == TASKS["sst2"]

@@ -57,7 +57,7 @@ def test_the_settings_of_the_loop_follow_from_the_samples_and_dropout_from_the_m
     assert rates.argmax() in (2, 3)
     assert rates[-1] == 0
     np.testing.assert_allclose(np.diff(rates[3:]), -1e-2 / 29)
-    assert (job.selection.metric, job.selection.direction) == ("score", "max")
+    assert job.selection == "score"
     assert job.rate_scale("encoder_layer_0_ffn_fc_0.w_0") == pytest.approx(0.9**2)  # the setting of the tiny task
     given = read_model(tiny_task / "model").config
     changed = checked(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null").encoder
