@@ -3,8 +3,7 @@
 Context slots attend to the context; query rows attend to the context and to themselves. The relative position bias is
 one learned number per head and distance bucket.
 
-Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A, R = 33 buckets. For rows
-without padding (encoder.PackedRows) read B as 1, and L as the number of rows.
+Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A, R = 33 buckets.
 """
 
 from __future__ import annotations
