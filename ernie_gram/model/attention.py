@@ -118,9 +118,6 @@ class Attention(nn.Layer):
             Linear(part) for part in (declared.query, declared.key, declared.value, declared.output)
         )
 
-    def extra_repr(self) -> str:
-        return f"{self.heads} heads of {self.size}"
-
     def forward(self, rows: paddle.Tensor, shared: Shared) -> paddle.Tensor:
         """Return the attention of rows, [B, length, H], to the context and of query rows to themselves too.
 

@@ -116,7 +116,8 @@ class InputEmbeddings(nn.Layer):
 class EncoderLayer(nn.Layer):
     """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm.
 
-    Programs for a CPU compute the same in one operation (see kernels/encoder_layers.py).
+    Its parts are made in the order of Parameters in kernels/encoder_layers.py: there, programs for a CPU compute the
+    same in one operation.
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
@@ -141,16 +142,6 @@ class EncoderLayer(nn.Layer):
         rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
         return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
-
-    @property
-    def values(self) -> list[paddle.Tensor]:
-        """Its parameters, in the order of kernels.encoder_layers.Parameters."""
-        attention, norms = self.attention, (self.attention_norm, self.ffn_norm)
-        projections = (attention.query, attention.key, attention.value, attention.output)
-        first, second = ([norm.scale, norm.bias] for norm in norms)
-        of_attention = [value for part in projections for value in (part.weight, part.bias)]
-        of_network = [value for part in (self.ffn_in, self.ffn_out) for value in (part.weight, part.bias)]
-        return [*of_attention, *first, *of_network, *second]
 
 
 def _selected(rows: paddle.Tensor, sizes: tuple[paddle.Tensor, ...], wanted_M: paddle.Tensor) -> paddle.Tensor:
@@ -232,10 +223,10 @@ class Encoder(nn.Layer):
         rates = (config.hidden_dropout_prob, config.attention_probs_dropout_prob) if self.training else (0.0, 0.0)
         settings = Settings(self.heads, config.hidden_act, config.layer_norm_eps, *rates, is_rounded)
         if not self.training:
-            return encoder_layers(rows, [layer.values for layer in self.layers], given, settings)
+            return encoder_layers(rows, [layer.parameters() for layer in self.layers], given, settings)
         for layer, key in zip(self.layers, dropout_keys(len(self.layers)), strict=True):
             read = given if layer is self.layers[-1] else given._replace(wanted=None)
-            rows = encoder_layers(rows, [layer.values], read, settings, key, recomputes())
+            rows = encoder_layers(rows, [layer.parameters()], read, settings, key, recomputes())
         return rows
 
     def _composed(

@@ -56,15 +56,9 @@ def initializer(start: Start) -> Initializer:
 class _Declared(nn.Layer):
     """A layer whose parameters have explicit names, so that all programs share the same parameters."""
 
-    sizes: tuple[str, ...] = ()
-
     def parameter(self, declared: Parameter) -> paddle.Tensor:
-        self.sizes += (f"{declared.name} {list(declared.shape)}",)
         attributes = paddle.ParamAttr(name=declared.name, initializer=initializer(declared.start))
         return self.create_parameter(list(declared.shape), attr=attributes)
-
-    def extra_repr(self) -> str:
-        return ", ".join(self.sizes)
 
 
 class Linear(_Declared):
