@@ -65,9 +65,9 @@ def computing(precision: str, fuses: bool = False, recomputes: bool = False) -> 
         _current.pop()
 
 
-def product_dtype() -> paddle.dtype:
-    """Return the dtype of products in the network that is being built."""
-    return _current[-1].casts.dtype
+def network() -> _Network:
+    """Return what is known of the network that is being built."""
+    return _current[-1]
 
 
 def can_fuse() -> bool:
@@ -78,16 +78,6 @@ def can_fuse() -> bool:
 def fuses() -> bool:
     """Return whether the network that is being built is to use this project's operations for a CPU."""
     return _current[-1].fuses and not paddle.in_dynamic_mode()
-
-
-def rounds() -> bool:
-    """Return whether the factors of products are to be rounded to bfloat16."""
-    return _current[-1].precision == "bfloat16"
-
-
-def recomputes() -> bool:
-    """Return whether encoder layers that are one operation are to be computed again in the backward pass."""
-    return _current[-1].recomputes
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
-import paddle
-
 from ernie_gram.kernels.custom_operations import Result, add_operation
 from ernie_gram.kernels.encoder_layers import Given, Layer, Parameters, Settings, layer_gradients, rows_after
 from ernie_gram.kernels.operations import with_gradients
@@ -16,15 +14,6 @@ from ernie_gram.paddle_private import Value
 # Of the inputs of layers: the first of what they read besides their rows, the key, and the first of their parameters.
 _GIVEN, _KEY = 1, 1 + len(Given._fields)
 _PARAMETERS, _WIDTH = _KEY + 1, len(Parameters._fields)
-
-
-def matrices_of_layers(program: paddle.static.Program) -> list[str]:
-    """Return the names of the matrices by which the encoder layers multiply in a program."""
-    block = program.global_block()
-    names = {parameter.id: parameter.name for parameter in block.all_parameters()}
-    found = [operation for operation in block.ops if "compiled_encoder_layers" in operation.name()]
-    read = [value for operation in found for value in operation.operands_source() if value.id in names]
-    return [names[value.id] for value in read if len(value.shape) == 2]
 
 
 def encoder_layers(

@@ -14,7 +14,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import MarkedLayer, float32, fuses, recomputes, rounds
+from ernie_gram.graph import MarkedLayer, float32, fuses, network
 from ernie_gram.kernels.encoder_layers import Given, Settings
 from ernie_gram.kernels.layer_operations import encoder_layers
 from ernie_gram.kernels.operations import dropout_keys
@@ -219,14 +219,14 @@ class Encoder(nn.Layer):
         return context, None if query_rows is None else query_rows.flatten(0, 1)
 
     def _after_layers(self, rows: paddle.Tensor, given: Given) -> paddle.Tensor:
-        config, is_rounded = self.config, rounds() and self.config.hidden_size > SMALL
+        config, is_rounded = self.config, network().precision == "bfloat16" and self.config.hidden_size > SMALL
         rates = (config.hidden_dropout_prob, config.attention_probs_dropout_prob) if self.training else (0.0, 0.0)
         settings = Settings(self.heads, config.hidden_act, config.layer_norm_eps, *rates, is_rounded)
         if not self.training:
             return encoder_layers(rows, [layer.parameters() for layer in self.layers], given, settings)
         for layer, key in zip(self.layers, dropout_keys(len(self.layers)), strict=True):
             read = given if layer is self.layers[-1] else given._replace(wanted=None)
-            rows = encoder_layers(rows, [layer.parameters()], read, settings, key, recomputes())
+            rows = encoder_layers(rows, [layer.parameters()], read, settings, key, network().recomputes)
         return rows
 
     def _composed(

@@ -21,7 +21,7 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.graph import cast, fuses, product_dtype, up_to_multiple
+from ernie_gram.graph import cast, fuses, network, up_to_multiple
 from ernie_gram.kernels import operations
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
@@ -80,7 +80,7 @@ class SoftmaxOptions:
         chunks = max(1, -(-self.rows * logits.classes * 4 // CHUNK_BYTES))
         if fuses():
             return fused_cross_entropy(logits, labels, -(-self.rows // chunks), self.train, temperature)
-        return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())
+        return cross_entropy(logits, labels, chunks, self.train, temperature, network().casts.dtype)
 
 
 @dataclass(frozen=True)
