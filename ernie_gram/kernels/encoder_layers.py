@@ -143,7 +143,7 @@ class Layer(NamedTuple):
         """
         (parameters, *_), rounds, epsilon = self, self.settings.rounds, self.settings.epsilon
         x_factor = factor(x, rounds)
-        for third, matrix in zip(_thirds(kept.projected), parameters.projections, strict=True):
+        for third, matrix in zip(np.split(kept.projected, 3, 1), parameters.projections, strict=True):
             product(x_factor, weight(matrix, rounds), third)
         rows.add_bias(kept.projected, np.concatenate(parameters.projection_biases), kept.projected)
         if attends:
@@ -205,7 +205,9 @@ class Layer(NamedTuple):
                 np.add.at(every, self._wanted(len(x)), some)
         of_projected = self._attention_backward(kept, of_attended, of_bias, of_self)
         projected, x_factor = factor(of_projected, rounds), factor(x, rounds)
-        for part, matrix, of_matrix in zip(_thirds(projected), parameters.projections, found.projections, strict=True):
+        for part, matrix, of_matrix in zip(
+            np.split(projected, 3, 1), parameters.projections, found.projections, strict=True
+        ):
             product(x_factor.T, part, of_matrix)
             product(part, factor(matrix, rounds).T, of_x, 1.0)
         sums = np.empty(of_projected.shape[1], np.float32)
@@ -299,11 +301,6 @@ def _memory(layer: Layer, x: np.ndarray, m: int, kept: Sequence[np.ndarray], sha
     shapes = [*wide, (m, width), (m, width), (m, inner), (m, inner), (m, width)]
     found = [*kept, *map(empty, shapes[len(kept) : 6 if shares else None])]
     return Kept._make([*found, found[5], found[3]][: len(shapes)])
-
-
-def _thirds(matrix: np.ndarray) -> list[np.ndarray]:
-    """Return the parts of queries, keys and values."""
-    return np.split(matrix, 3, 1)
 
 
 def _of_heads(bias: np.ndarray | None) -> np.ndarray:
