@@ -205,9 +205,8 @@ class Layer(NamedTuple):
                 np.add.at(every, self._wanted(len(x)), some)
         of_projected = self._attention_backward(kept, of_attended, of_bias, of_self)
         projected, x_factor = factor(of_projected, rounds), factor(x, rounds)
-        for part, matrix, of_matrix in zip(
-            np.split(projected, 3, 1), parameters.projections, found.projections, strict=True
-        ):
+        parts = np.split(projected, 3, 1)
+        for part, matrix, of_matrix in zip(parts, parameters.projections, found.projections, strict=True):
             product(x_factor.T, part, of_matrix)
             product(part, factor(matrix, rounds).T, of_x, 1.0)
         sums = np.empty(of_projected.shape[1], np.float32)
