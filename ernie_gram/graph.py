@@ -6,7 +6,7 @@ the precision of `computing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import paddle
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.kernels import blas
-from ernie_gram.paddle_private import RUN_IN_ORDER, Value, dynamic_guard, static_guard
+from ernie_gram.paddle_private import RUN_IN_ORDER, dynamic_guard, static_guard
 
 
 class _Casts:
@@ -65,9 +65,9 @@ def computing(precision: str, fuses: bool = False, recomputes: bool = False) -> 
         _current.pop()
 
 
-def product_dtype() -> paddle.dtype:
-    """Return the dtype of products in the network that is being built."""
-    return _current[-1].casts.dtype
+def network() -> _Network:
+    """Return what is known of the network that is being built."""
+    return _current[-1]
 
 
 def can_fuse() -> bool:
@@ -78,16 +78,6 @@ def can_fuse() -> bool:
 def fuses() -> bool:
     """Return whether the network that is being built is to use this project's operations for a CPU."""
     return _current[-1].fuses and not paddle.in_dynamic_mode()
-
-
-def rounds() -> bool:
-    """Return whether the factors of products are to be rounded to bfloat16."""
-    return _current[-1].precision == "bfloat16"
-
-
-def recomputes() -> bool:
-    """Return whether encoder layers that are one operation are to be computed again in the backward pass."""
-    return _current[-1].recomputes
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:
@@ -113,39 +103,6 @@ def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
     """
     number = paddle.full([], divisor, "int64", device=paddle.CPUPlace())
     return (number - size % number) % number
-
-
-def skip_gradients_of_additions(program: paddle.static.Program, fetched: Iterable[Value]) -> None:
-    """Replace the gradient of x in x + y by the gradient of the sum, if x has the shape of the sum.
-
-    The two are equal, and Paddle would make a copy. Call it when the program is finished; results do not change.
-    Unknown dimensions in the same place are taken to be equal, which holds in our networks.
-    """
-    kept = {value.id for value in fetched}
-    for operation in program.global_block().ops:
-        if operation.name() != "pd_op.add_grad":
-            continue
-        *summands, gradient = operation.operands_source()
-        wanted = [pair for pair in zip(summands, operation.results(), strict=True) if pair[1].initialized()]
-        same = [
-            result
-            for summand, result in wanted
-            if (list(summand.shape), summand.dtype) == (list(gradient.shape), gradient.dtype)
-            and result.id not in kept
-            and not _is_changed_in_place(result)
-        ]
-        for result in same:
-            result.replace_all_uses_with(gradient)
-        if len(same) == len(wanted):
-            operation.erase()
-
-
-def _is_changed_in_place(value: Value) -> bool:
-    """Return whether an operation that reads a value may write into it, as those of the optimizer do."""
-    readers = value.all_used_ops()
-    lists = [reader.result(0) for reader in readers if reader.name() == "builtin.combine"]
-    readers += [reader for each in lists for reader in each.all_used_ops()]
-    return any(reader.name().endswith("_") for reader in readers)
 
 
 # Integer attribute of marked operations: the layer that they belong to.

@@ -22,7 +22,6 @@ from ernie_gram.formats.untrusted.arrays import forget_pages
 from ernie_gram.graph import static_mode
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.kernels import products
-from ernie_gram.kernels.layer_operations import matrices_of_layers
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
@@ -109,17 +108,15 @@ class Forward:
                 continue
             # On a CPU, without a copy.
             self._scope.var(name).get_tensor().set(self._parameters[name], self._place, is_on_cpu)
-        if is_on_cpu and not self._is_layer:
-            for name in matrices_of_layers(program.main):
+            if is_on_cpu and "encoder_layer_" in name and len(parameter.shape) == 2:
                 self._pack(self._parameters[name])
 
     def _pack(self, array: np.ndarray) -> None:
         """Pack a matrix of weights, whose own memory is then given back if it is that of a file."""
-        if array.ctypes.data not in self._packed:
-            packed = products.pack(array, self._precision == "bfloat16")
-            if packed is not None:
-                self._packed[array.ctypes.data] = packed
-                forget_pages(array)
+        packed = products.pack(array, self._precision == "bfloat16")
+        if packed is not None:
+            self._packed[array.ctypes.data] = packed
+            forget_pages(array)
 
 
 def forward_of(model: ModelRecord, layer: nn.Layer | None, precision: str) -> Forward:

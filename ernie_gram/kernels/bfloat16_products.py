@@ -6,10 +6,10 @@ Names and numbers are those of oneDNN's interface for C, version 3.
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,6 @@ _WEIGHTS_OF = 131
 _SOURCE, _TARGET, _WEIGHTS = 1, 17, 33
 # The number of rows for which a matrix is packed; products of other numbers of rows take the same order.
 _ROWS = 256
-# Of each thread: operations by the forms of their matrices, at most this number.
-_kept = threading.local()
-_MOST = 512
 
 Sizes = tuple[int, int]
 # The shape of a matrix, and the numbers from one row to the next, and from one column to the next.
@@ -137,32 +134,28 @@ def pack(matrix: np.ndarray) -> np.ndarray:
 def round_numbers(numbers: np.ndarray, out: np.ndarray) -> None:
     """Set bits of bfloat16, uint16 [n], to float32 numbers [n], rounded to nearest even."""
     if numbers.size:
-        _kept_operation(_made_rounding, numbers.size)(numbers, out)
+        _operation(get_ident(), _made_rounding, numbers.size)(numbers, out)
 
 
 def add_product(x: np.ndarray, y: np.ndarray, out: np.ndarray, old: float) -> None:
     """Set out, float32 [m, n], to x y + old out for bits of bfloat16, x [m, k] and y [k, n]; old is 0 or 1."""
     if x.size and y.size:
         forms = ((each.shape, tuple(stride // each.itemsize for stride in each.strides)) for each in (x, y, out))
-        _kept_operation(_made_product, *forms, bool(old))(x, y, out)
+        _operation(get_ident(), _made_product, *forms, bool(old))(x, y, out)
     elif not old:
         out.fill(0)
 
 
-def packed_product(x: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:
+def packed_product(packed: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """Set out, float32 [m, n], to the product of bits of bfloat16, x [m, k], and a packed matrix [k, n]."""
-    _kept_operation(_made_packed_product, *x.shape, out.shape[1], out.strides[0] // out.itemsize)(x, packed, out)
+    multiply = _operation(get_ident(), _made_packed_product, *x.shape, out.shape[1], out.strides[0] // out.itemsize)
+    multiply(x, packed, out)
 
 
-def _kept_operation(make: Callable[..., _Operation], *numbers: object) -> _Operation:
-    """Return make(*numbers), which this thread may have made before."""
-    kept: dict[tuple[object, ...], _Operation] = _kept.__dict__.setdefault("operations", {})
-    key = (make, *numbers)
-    if key not in kept:
-        if len(kept) == _MOST:
-            kept.clear()
-        kept[key] = make(*numbers)
-    return kept[key]
+@lru_cache(4096)
+def _operation(thread: int, make: Callable[..., _Operation], *numbers: object) -> _Operation:
+    """Return make(*numbers), which the thread of this number may have made before."""
+    return make(*numbers)
 
 
 def _made_rounding(size: int) -> _Operation:

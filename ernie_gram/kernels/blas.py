@@ -67,7 +67,7 @@ def can_pack() -> bool:
     packed, differences = pack(matrix), []
     for count in (1, 7, _ROWS, 500):
         rows, found = random.standard_normal((count, 96)).astype(np.float32), np.empty((count, 160), np.float32)
-        packed_product(rows, packed, found)
+        packed_product(packed, rows, found)
         differences.append(np.abs(found - rows @ matrix).max())
     return bool(max(differences) < 1e-3)
 
@@ -92,7 +92,7 @@ def memory_of_packed(most: int, size: int) -> np.ndarray:
     return np.frombuffer(memory, np.uint8)[: most // 4 * 4].view(np.float32)
 
 
-def packed_product(rows: np.ndarray, packed: np.ndarray, out: np.ndarray) -> None:
+def packed_product(packed: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     """Set out, float32 [m, n], to the product of rows [m, k] and a packed matrix [k, n], in the threads of Paddle."""
     (m, k), n = rows.shape, out.shape[1]
     a, b, c = (ctypes.c_void_p(each.ctypes.data) for each in (rows, packed, out))

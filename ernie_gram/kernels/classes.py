@@ -12,7 +12,10 @@ import numpy as np
 
 from ernie_gram.kernels.blas import add_product
 from ernie_gram.kernels.compiled import exponentials, keys, maximum, philox, serial, sum_of, sum_of_rows
+from ernie_gram.kernels.custom_operations import Result, add_operation, empty
+from ernie_gram.kernels.operations import dropout_keys
 from ernie_gram.kernels.parts import arguments_of, in_parts, matrix, vector
+from ernie_gram.paddle_private import Value
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
@@ -79,33 +82,37 @@ def draw(row: int, given: Any) -> None:
 
 
 def cross_entropy(
-    x: np.ndarray,
-    labels: np.ndarray,
-    bias: np.ndarray,
-    tables: Sequence[np.ndarray],
-    logits: np.ndarray,
-    losses: np.ndarray,
-    best: np.ndarray,
-    samples: tuple[np.ndarray, float, np.ndarray] | None,
-    gradients: tuple[np.ndarray, np.ndarray, Sequence[np.ndarray]] | None,
-) -> None:
-    """Set -log softmax(x T^T + b)[label] of every row, and the class of the largest logit.
+    x: Value, labels: Value, bias: Value, tables: Sequence[Value], temperature: float | None, rows: int, train: bool
+) -> tuple[Value, Value, Value | None, list[Value]]:
+    """Return -log softmax(x T^T + b)[label] of every row, classes of the largest logits, samples, and gradients.
 
     Args:
         x, labels, bias, tables: float32 [M, O], int64 [M], float32 [C], and the parts of T, float32 [C_i, O].
-        logits: memory for those of at least one row, float32 [rows, C].
-        losses, best: float32 and int64 [M], which are set.
-        samples: a key, int32 [2]; t; and int64 [M], which is set to a class of each row, drawn from the distribution
-            proportional to p^(1/t). None draws nothing.
-        gradients: those of the sum of the losses, which are set: of x, of the bias, and of the parts.
+        temperature: t of the samples, which are drawn from the distributions proportional to p^(1/t); None for none.
+        rows: of logits that are in memory at a time.
+        train: whether to return the gradients of the sum of the losses, of x, the bias and the tables.
     """
+    key = None if temperature is None else dropout_keys(1)[0]
+    results = [Result(1), Result(1, "int64")]
+    results += [Result(1, "int64")] * (key is not None)
+    results += [Result(0), Result(2), *(Result(4 + i) for i in range(len(tables)))] * train
+    settings = (len(tables), temperature, rows, train)
+    found = add_operation("cross_entropy", _cross_entropy, (x, labels, bias, key, *tables), tuple(results), *settings)
+    losses, best, *others = found
+    return losses, best, others.pop(0) if key is not None else None, others
+
+
+def _cross_entropy(*arrays_and_settings: Any) -> None:
+    x, labels, bias, key, *arrays, count, temperature, most, train = arrays_and_settings
+    tables, (losses, best, *others) = arrays[:count], arrays[count:]
+    drawn = None if key is None else others.pop(0)
     # The compiled functions do not check where they read.
     assert labels.min(initial=0) >= 0, "a label below 0"
     assert labels.max(initial=0) < bias.size, "a label that is no class"
     assert sum(map(len, tables)) == bias.size, "the table and the bias differ in the number of classes"
-    ends = np.cumsum([len(table) for table in tables])
-    if gradients is not None and not len(x):
-        for gradient in (gradients[1], *gradients[2]):
+    logits, ends = empty([max(1, min(most, len(x))), len(bias)]), np.cumsum([len(table) for table in tables])
+    if train and not len(x):
+        for gradient in others[1:]:
             gradient.fill(0)
     for start in range(0, len(x), len(logits)):
         rows = slice(start, start + len(logits))
@@ -114,11 +121,10 @@ def cross_entropy(
         for part, table in zip(parts, tables, strict=True):
             add_product(x_rows, table.T, part, 0.0)
         _probabilities(p, bias, labels[rows], losses[rows], best[rows])
-        if samples is not None:
-            key, temperature, drawn = samples
+        if drawn is not None:
             draw(p, 1 / temperature, key, start, drawn[rows])
-        if gradients is not None:
-            x_gradient, bias_gradient, table_gradients = gradients
+        if train:
+            x_gradient, bias_gradient, *table_gradients = others
             p[np.arange(len(p)), labels[rows]] -= 1
             before, of_rows = float(start > 0), np.empty_like(bias)
             sum_of_rows(p, of_rows)

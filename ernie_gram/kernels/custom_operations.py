@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
@@ -23,60 +23,31 @@ from reader.system.processes import interrupts_handled_by
 # Exceptions that ended an operation, and KeyboardInterrupts; see `raised_as_they_are`.
 _raised: list[BaseException] = []
 
-
 Shape = Sequence[int]
-
-
-class Shaped(Protocol):
-    """A result of an operation; see `Result`."""
-
-    @property
-    def dtype(self) -> str: ...
-
-    @property
-    def in_place(self) -> bool: ...
-
-    def shape(self, shapes: Sequence[Shape | None]) -> list[int]: ...
 
 
 class Result(NamedTuple):
     """A result of an operation.
 
     Attributes:
-        like: number of the input whose shape it has, or only the axes `axes` of it; the size of the last one is `last`.
+        like: number of the input whose shape it has; or numbers of inputs, for each of whose elements it has a row.
+        last: the size of its last axis, if it is another one.
         in_place: whether it takes the memory of the first input, which nothing may read afterwards.
     """
 
-    like: int
+    like: int | tuple[int, ...]
     dtype: str = "float32"
-    axes: tuple[int, ...] | None = None
     last: int | None = None
     in_place: bool = False
 
-    def shape(self, shapes: Sequence[Shape | None]) -> list[int]:
-        """Return its shape, given those of the inputs; a size that is not known is -1."""
-        shape = shapes[self.like]
-        assert shape is not None
-        shape = list(shape) if self.axes is None else [shape[axis] for axis in self.axes]
+    def shape(self, shapes: Mapping[int, Shape]) -> list[int]:
+        """Return its shape, given those of the inputs by number; a size that is not known is -1."""
+        if isinstance(self.like, int):
+            shape = [*shapes[self.like]]
+        else:
+            sizes = [shapes[number] for number in self.like]
+            shape = [sum(map(math.prod, sizes)) if all(min(size) >= 0 for size in sizes) else -1, -1]
         return shape if self.last is None else [*shape[:-1], self.last]
-
-
-class Definition(NamedTuple):
-    """What an operation computes.
-
-    Attributes:
-        compute: called with arrays of the inputs, None for one that is not given, arrays of the results, which it sets,
-            and the settings.
-        inputs: number of all inputs.
-        given: numbers of the inputs that are given.
-    """
-
-    name: str
-    compute: Callable[..., Any]
-    inputs: int
-    given: tuple[int, ...]
-    results: tuple[Shaped, ...]
-    settings: tuple[object, ...]
 
 
 # Of the operations of all programs: Paddle knows an operation by its name.
@@ -107,40 +78,47 @@ def add_operation(
     name: str,
     compute: Callable[..., Any],
     inputs: Sequence[Value | None],
-    results: tuple[Shaped, ...],
+    results: tuple[Result, ...],
     *settings: object,
 ) -> list[Value]:
     """Add an operation to the current program; return its results.
 
     Args:
-        compute: see `Definition`.
+        compute: called with arrays of the inputs, None for one that is not given, arrays of the results, which it sets,
+            and the settings.
     """
     given = tuple(i for i, value in enumerate(inputs) if value is not None)
-    described = Definition(name, compute, len(inputs), given, results, settings)
-    return run_python([value for value in inputs if value is not None], _definition(described))
+    definition = _definition(name, compute, len(inputs), given, results, settings)
+    return run_python([inputs[i] for i in given], definition)
 
 
 @cache
-def _definition(operation: Definition) -> dict[str, Any]:
-    """Return the definition of an operation for Paddle.
+def _definition(
+    name: str,
+    compute: Callable[..., Any],
+    number: int,
+    given: tuple[int, ...],
+    results: tuple[Result, ...],
+    settings: tuple[object, ...],
+) -> dict[str, Any]:
+    """Return the definition of an operation for Paddle, given the number of all inputs and those that are given.
 
     A name that contains "_grad" would be taken for that of the gradient of another operation.
     """
-    name, compute, number, given, results, settings = operation
 
     def run(*tensors: Tensor) -> Any:
         with eager_guard():
-            inputs = _placed(map(array_of, tensors), given, number)
-            shapes = [None if array is None else array.shape for array in inputs]
+            arrays = dict(zip(given, map(array_of, tensors), strict=True))
+            shapes = {i: array.shape for i, array in arrays.items()}
             made = [
                 in_memory_of(tensors[0]) if result.in_place else new_tensor(result.shape(shapes), result.dtype)
                 for result in results
             ]
-            _guarded(compute, *inputs, *map(array_of, made), *settings)
+            _guarded(compute, *map(arrays.get, range(number)), *map(array_of, made), *settings)
             return tuple(made) if len(made) > 1 else made[0]
 
     def shapes(*tensors: MetaTensor) -> Any:
-        known = _placed((tensor.shape for tensor in tensors), given, number)
+        known = dict(zip(given, (tensor.shape for tensor in tensors), strict=True))
         found = [MetaTensor(shape=each.shape(known), dtype=getattr(paddle, each.dtype)) for each in results]
         return tuple(found) if len(found) > 1 else found[0]
 
@@ -150,14 +128,6 @@ def _definition(operation: Definition) -> dict[str, Any]:
         "output_names": [f"result{i}" for i in range(len(results))],
         "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
     }
-
-
-def _placed(values: Iterable[Any], given: Sequence[int], number: int) -> list[Any]:
-    """Return the values of all inputs, None for those that are not given."""
-    found: list[Any] = [None] * number
-    for i, value in zip(given, values, strict=True):
-        found[i] = value
-    return found
 
 
 def array_of(tensor: Tensor) -> np.ndarray:

@@ -127,12 +127,12 @@ class Layer(NamedTuple):
     """A layer that computes.
 
     Attributes:
-        key: int32 [2], which decides the masks of dropout; [0] for no dropout.
+        key: int32 [2], which decides the masks of dropout; not read without dropout.
     """
 
     parameters: Parameters
     given: Given
-    key: np.ndarray
+    key: Any
     settings: Settings
 
     def forward(self, x: np.ndarray, out: np.ndarray, kept: Kept, attends: bool = True) -> None:
@@ -143,7 +143,7 @@ class Layer(NamedTuple):
         """
         (parameters, *_), rounds, epsilon = self, self.settings.rounds, self.settings.epsilon
         x_factor = factor(x, rounds)
-        for third, matrix in zip(_thirds(kept.projected), parameters.projections, strict=True):
+        for third, matrix in zip(np.split(kept.projected, 3, 1), parameters.projections, strict=True):
             product(x_factor, weight(matrix, rounds), third)
         rows.add_bias(kept.projected, np.concatenate(parameters.projection_biases), kept.projected)
         if attends:
@@ -205,7 +205,8 @@ class Layer(NamedTuple):
                 np.add.at(every, self._wanted(len(x)), some)
         of_projected = self._attention_backward(kept, of_attended, of_bias, of_self)
         projected, x_factor = factor(of_projected, rounds), factor(x, rounds)
-        for part, matrix, of_matrix in zip(_thirds(projected), parameters.projections, found.projections, strict=True):
+        parts = np.split(projected, 3, 1)
+        for part, matrix, of_matrix in zip(parts, parameters.projections, found.projections, strict=True):
             product(x_factor.T, part, of_matrix)
             product(part, factor(matrix, rounds).T, of_x, 1.0)
         sums = np.empty(of_projected.shape[1], np.float32)
@@ -265,37 +266,26 @@ class Layer(NamedTuple):
         return of_projected
 
 
-def infer_layers(
-    x: np.ndarray, layers: Sequence[Parameters], given: Given, settings: Settings, out: np.ndarray
-) -> None:
-    """Set out, float32 [M, H], to the rows x, [N, H], after several layers, without dropout."""
-    (count, width), inner = x.shape, layers[0].inner.shape[1]
-    shapes = (width, settings.heads, 3 * width, width, width, inner)
-    *others, first, normal, hidden = (empty((count, size)) for size in shapes)
-    settings = settings._replace(dropout=0.0, attention_dropout=0.0)
-    for parameters in layers:
-        is_last = parameters is layers[-1]
-        m, target = (len(out), out) if is_last else (count, empty(x.shape))
-        read = given if is_last else given._replace(wanted=None)
-        kept = Kept._make([*others, first[:m], normal[:m], hidden[:m], hidden[:m], first[:m]])
-        Layer(parameters, read, _NO_KEY, settings).forward(x, target, kept)
-        x = target
-
-
-def train_layer(layer: Layer, x: np.ndarray, out: np.ndarray, kept: Sequence[np.ndarray]) -> None:
-    """Set out, float32 [M, H], to the rows x, [N, H], after a layer.
+def rows_after(layers: Sequence[Layer], x: np.ndarray, out: np.ndarray, kept: Sequence[np.ndarray]) -> None:
+    """Set out, float32 [M, H], to the rows x, [N, H], after layers, of which only the last one selects the wanted rows.
 
     Args:
-        kept: arrays for the attributes of Kept, or for its first two, which are set.
+        kept: arrays for the first attributes of Kept, which are set; none, or those of a single layer.
     """
-    layer.forward(x, out, _memory(layer, x, len(out), kept))
+    memory = _memory(layers[0], x, len(x), kept, shares=True)
+    for layer in layers:
+        target = out
+        if layer is not layers[-1]:
+            layer, target = layer._replace(given=layer.given._replace(wanted=None)), empty(x.shape)
+        layer.forward(x, target, Kept._make([*memory[:3], *(each[: len(target)] for each in memory[3:])]))
+        x = target
 
 
 def layer_gradients(layer: Layer, x: np.ndarray, kept: Sequence[np.ndarray], gradient: np.ndarray, *found: Any) -> None:
     """Set gradients of a layer; see `Layer.backward`.
 
     Args:
-        kept: what `train_layer` set; the rest is computed again.
+        kept: what `rows_after` set; the rest is computed again.
     """
     memory = _memory(layer, x, len(gradient), kept)
     if len(kept) < len(memory):
@@ -303,17 +293,13 @@ def layer_gradients(layer: Layer, x: np.ndarray, kept: Sequence[np.ndarray], gra
     layer.backward(x, memory, gradient, *found)
 
 
-def _memory(layer: Layer, x: np.ndarray, m: int, kept: Sequence[np.ndarray]) -> Kept:
-    """Return what is there of the results of a layer, and memory for the others."""
+def _memory(layer: Layer, x: np.ndarray, m: int, kept: Sequence[np.ndarray], shares: bool = False) -> Kept:
+    """Return what is there of the results of a layer, and memory for the others, which two may share if one is read."""
     (count, width), inner = x.shape, layer.parameters.inner.shape[1]
     wide = [(count, width), (count, layer.settings.heads), (count, 3 * width)]
     shapes = [*wide, (m, width), (m, width), (m, inner), (m, inner), (m, width)]
-    return Kept._make([*kept, *map(empty, shapes[len(kept) :])])
-
-
-def _thirds(matrix: np.ndarray) -> list[np.ndarray]:
-    """Return the parts of queries, keys and values."""
-    return np.split(matrix, 3, 1)
+    found = [*kept, *map(empty, shapes[len(kept) : 6 if shares else None])]
+    return Kept._make([*found, found[5], found[3]][: len(shapes)])
 
 
 def _of_heads(bias: np.ndarray | None) -> np.ndarray:

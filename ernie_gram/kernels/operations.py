@@ -12,8 +12,8 @@ import numpy as np
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.kernels import classes, compiled, rows
-from ernie_gram.kernels.custom_operations import Result, add_operation, empty
+from ernie_gram.kernels import compiled, rows
+from ernie_gram.kernels.custom_operations import Result, add_operation
 from ernie_gram.kernels.encoder_layers import dropped
 from ernie_gram.paddle_private import Value, random_integers
 
@@ -73,7 +73,7 @@ def scaled_gradients(total: Value, values: Sequence[Value], gradients: Sequence[
 
 
 def _scaled(x: np.ndarray, factor: np.ndarray, out: np.ndarray) -> None:
-    compiled.scaled(_flat(x), factor.item(), _flat(out))
+    compiled.scaled(x.reshape(-1), factor.item(), out.reshape(-1))
 
 
 def dropout(x: Value, rate: float) -> Value:
@@ -91,7 +91,7 @@ def dropout(x: Value, rate: float) -> Value:
 
 
 def _dropout(x: np.ndarray, key: np.ndarray, out: np.ndarray, rate: float) -> None:
-    compiled.dropout(_flat(x), key, *dropped(rate), _flat(out))
+    compiled.dropout(x.reshape(-1), key, *dropped(rate), out.reshape(-1))
 
 
 def layer_norm(x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
@@ -107,45 +107,6 @@ def layer_norm(x: Value, scale: Value, shift: Value, epsilon: float) -> Value:
 
 def _layer_norm_backward(*arrays_and_epsilon: Any) -> None:
     x, scale, gradient, of_x, of_scale, of_shift, epsilon = arrays_and_epsilon
-    n = scale.size
-    given = _rows(x, n), scale, _rows(gradient, n), epsilon, np.empty(0, np.int32), 0, 1.0
-    rows.normalised_sum_backward(*given, _rows(of_x, n), _rows(of_x, n), of_scale, of_shift, np.empty_like(scale))
-
-
-def class_cross_entropy(
-    x: Value, labels: Value, bias: Value, tables: Sequence[Value], temperature: float | None, rows: int, train: bool
-) -> tuple[Value, Value, Value | None, list[Value]]:
-    """Return the losses, the classes of the largest logits, samples, and gradients; see classes.cross_entropy.
-
-    Args:
-        temperature: None for no samples; the keys are drawn in each step.
-        rows: of logits that are in memory at a time.
-        train: whether to return the gradients of the sum of the losses, of x, the bias and the tables.
-    """
-    key = None if temperature is None else dropout_keys(1)[0]
-    results = [Result(1), Result(1, "int64")]
-    results += [Result(1, "int64")] * (key is not None)
-    results += [Result(0), Result(2), *(Result(4 + i) for i in range(len(tables)))] * train
-    settings = (len(tables), temperature, rows, train)
-    found = add_operation(
-        "class_cross_entropy", _class_cross_entropy, (x, labels, bias, key, *tables), tuple(results), *settings
-    )
-    losses, best, *others = found
-    return losses, best, others.pop(0) if key is not None else None, others
-
-
-def _class_cross_entropy(*arrays_and_settings: Any) -> None:
-    x, labels, bias, key, *arrays, count, temperature, most, train = arrays_and_settings
-    tables, (losses, best, *others) = arrays[:count], arrays[count:]
-    samples = None if key is None else (key, temperature, others.pop(0))
-    gradients = (others[0], others[1], others[2:]) if train else None
-    logits = empty([max(1, min(most, len(x))), len(bias)])
-    classes.cross_entropy(x, labels, bias, tables, logits, losses, best, samples, gradients)
-
-
-def _flat(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1)
-
-
-def _rows(array: np.ndarray, n: int) -> np.ndarray:
-    return array.reshape(-1, n)
+    x, gradient, of_x = (each.reshape(-1, scale.size) for each in (x, gradient, of_x))
+    given = x, scale, gradient, epsilon, np.empty(0, np.int32), 0, 1.0
+    rows.normalised_sum_backward(*given, of_x, of_x, of_scale, of_shift, np.empty_like(scale))

@@ -6,10 +6,10 @@ of a few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
@@ -31,12 +31,8 @@ def check_precision(precision: str) -> None:
             raise InputError(f"no products in bfloat16 on this CPU: {reason}; use float32")
 
 
-class Packed(NamedTuple):
-    """A matrix in the order in which a library multiplies by it; for a matrix that was rounded, see `rounds`."""
-
-    memory: np.ndarray
-    rounds: bool
-
+# Sets its second argument, float32 [m, n], to the product of the first, a factor [m, k], and a packed matrix [k, n].
+Packed = Callable[[np.ndarray, np.ndarray], None]
 
 # By the addresses of the matrices.
 _packed: ContextVar[Mapping[int, Packed] | None] = ContextVar("packed", default=None)
@@ -46,7 +42,8 @@ def pack(matrix: np.ndarray, rounds: bool) -> Packed | None:
     """Return a matrix, float32 [k, n], packed; None if it is small, or if the library cannot do it."""
     if min(matrix.shape) <= SMALL or not (rounds or blas.can_pack()):
         return None
-    return Packed(bfloat16_products.pack(matrix) if rounds else blas.pack(matrix), rounds)
+    library = bfloat16_products if rounds else blas
+    return partial(library.packed_product, library.pack(matrix))
 
 
 @contextmanager
@@ -81,9 +78,8 @@ def product(x: np.ndarray, y: np.ndarray | Packed, out: np.ndarray, old: float =
     Args:
         old: 0 or 1; if it is 0, out need hold no numbers. It is 0 for a matrix that was packed.
     """
-    if isinstance(y, Packed):
-        multiply = bfloat16_products.packed_product if y.rounds else blas.packed_product
-        multiply(x, y.memory, out)
+    if not isinstance(y, np.ndarray):
+        y(x, out)
     elif x.dtype == np.float32:
         blas.add_product(x, y, out, old)
     else:

@@ -3,8 +3,7 @@
 Context slots attend to the context; query rows attend to the context and to themselves. The relative position bias is
 one learned number per head and distance bucket.
 
-Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A, R = 33 buckets. For rows
-without padding (encoder.PackedRows) read B as 1, and L as the number of rows.
+Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A, R = 33 buckets.
 """
 
 from __future__ import annotations
@@ -118,9 +117,6 @@ class Attention(nn.Layer):
         self.query, self.key, self.value, self.output = (
             Linear(part) for part in (declared.query, declared.key, declared.value, declared.output)
         )
-
-    def extra_repr(self) -> str:
-        return f"{self.heads} heads of {self.size}"
 
     def forward(self, rows: paddle.Tensor, shared: Shared) -> paddle.Tensor:
         """Return the attention of rows, [B, length, H], to the context and of query rows to themselves too.

@@ -1,7 +1,7 @@
 """The Transformer encoder: BERT's post-norm layers under upstream's parameter names (paper, section 4.2).
 
 Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, E embedding size, H hidden,
-A heads, M slots. For rows without padding (PackedRows) read B as 1, and L as the number of rows.
+A heads, M slots, T slots that are not padding.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import MarkedLayer, float32, fuses, recomputes, rounds
+from ernie_gram.graph import MarkedLayer, float32, fuses, network
 from ernie_gram.kernels.encoder_layers import Given, Settings
-from ernie_gram.kernels.layer_operations import encoder_layer, encoder_layers
+from ernie_gram.kernels.layer_operations import encoder_layers
 from ernie_gram.kernels.operations import dropout_keys
 from ernie_gram.kernels.products import SMALL
 from ernie_gram.model.attention import Attention, Shared, bias_rows, padding_bias, relative_bias, split
@@ -27,7 +27,6 @@ from ernie_gram.model.layers import (
     Linear,
     dropout,
     embedding,
-    for_each_sequence,
     optional,
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
@@ -54,53 +53,6 @@ class Replacement:
     embeddings: paddle.Tensor
 
 
-class SlotRows:
-    """A row for each slot, [B, L, E]."""
-
-    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
-        """Return the rows, float32 [B, L, E], of the slots' embeddings [B, L, E]."""
-        return slots_BLE
-
-    def queries(self, rows_BKE: paddle.Tensor) -> paddle.Tensor:
-        """Return query rows, float32 [B, K, E], in the form of the others."""
-        return rows_BKE
-
-    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
-        """Return the numbers of the rows, int64 [M], of slots b * L + l, none of them padding."""
-        return slots_M
-
-    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        """Return the rows [B, L, H] in the order of the slots, [B * L, H]."""
-        return rows.flatten(0, 1)
-
-
-class PackedRows(SlotRows):
-    """The slots that are not padding, T of all sequences together: [1, T, E].
-
-    Attributes:
-        starts: the first row of each sequence, and the number of rows, int64 [B + 1].
-    """
-
-    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor) -> None:
-        self.starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
-        self._is_real = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()
-        self._real = paddle.nonzero(self._is_real).flatten()
-
-    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
-        return paddle.gather(slots_BLE.flatten(0, 1), self._real).unsqueeze(0)
-
-    def queries(self, rows_BKE: paddle.Tensor) -> paddle.Tensor:
-        return rows_BKE.flatten(0, 1).unsqueeze(0)
-
-    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
-        return paddle.gather(paddle.cumsum(self._is_real.astype("int64")) - 1, slots_M)
-
-    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        """Return the rows in the order of the slots, [B * L, H]; those of padding are 0."""
-        every = paddle.zeros([paddle.shape(self._is_real)[0], rows.shape[-1]])
-        return paddle.scatter(every, self._real, rows.flatten(0, 1))
-
-
 class InputEmbeddings(nn.Layer):
     """word + position (+ sentence) -> LayerNorm -> dropout (-> mapping to the hidden size).
 
@@ -124,21 +76,17 @@ class InputEmbeddings(nn.Layer):
         sentence_ids_BL: paddle.Tensor | None,
         replacement: Replacement | None,
         queries: Queries | None,
-        layout: SlotRows,
-    ) -> tuple[paddle.Tensor, tuple[paddle.Tensor, ...]]:
-        """Return the embeddings of the context and behind them those of query rows, [B, length, H], in a layout's form.
-
-        Also returned are the sizes of both along axis 1, scalars; () without query rows.
-        """
+    ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+        """Return the sums of embeddings of the context, float32 [B, L, E], and of query rows, [B, K, E], or None."""
         if self.sentence is not None and sentence_ids_BL is None:
             sentence_ids_BL = paddle.zeros_like(input_ids_BL)
-        rows = layout.of(self._context(input_ids_BL, sentence_ids_BL, replacement))
-        sizes: tuple[paddle.Tensor, ...] = ()
-        if queries is not None:
-            parts = [rows, layout.queries(self._queries(queries, sentence_ids_BL))]
-            rows, sizes = paddle.concat(parts, 1), tuple(paddle.shape(part)[1] for part in parts)
-        rows = dropout(self.norm(rows), self.dropout, self.training)
-        return rows if self.mapping is None else float32(self.mapping(rows)), sizes
+        context_BLE = self._context(input_ids_BL, sentence_ids_BL, replacement)
+        return context_BLE, None if queries is None else self._queries(queries, sentence_ids_BL)
+
+    def rows(self, sums: paddle.Tensor) -> paddle.Tensor:
+        """Return rows of the width of the layers, float32 [..., H], for sums of embeddings, [..., E]."""
+        rows = dropout(self.norm(sums), self.dropout, self.training)
+        return rows if self.mapping is None else float32(self.mapping(rows))
 
     def _context(
         self, input_ids_BL: paddle.Tensor, sentence_ids_BL: paddle.Tensor | None, replacement: Replacement | None
@@ -152,7 +100,7 @@ class InputEmbeddings(nn.Layer):
             rows_NE = paddle.scatter(embedded_BLE.flatten(0, 1), replacement.slots, replacement.embeddings)
             embedded_BLE = rows_NE.reshape([-1, length, self.size])
         position_LE = self.position(paddle.arange(length))
-        embedded_BLE = embedded_BLE + for_each_sequence(position_LE, input_ids_BL, [length, self.size])
+        embedded_BLE = embedded_BLE + position_LE
         return embedded_BLE if self.sentence is None else embedded_BLE + self.sentence(sentence_ids_BL)
 
     def _queries(self, queries: Queries, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
@@ -168,7 +116,8 @@ class InputEmbeddings(nn.Layer):
 class EncoderLayer(nn.Layer):
     """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm.
 
-    Programs for a CPU compute the same in one operation (see kernels/encoder_layers.py).
+    Its parts are made in the order of Parameters in kernels/encoder_layers.py: there, programs for a CPU compute the
+    same in one operation.
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
@@ -193,16 +142,6 @@ class EncoderLayer(nn.Layer):
         rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
         return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
-
-    @property
-    def values(self) -> list[paddle.Tensor]:
-        """Its parameters, in the order of kernels.encoder_layers.Parameters."""
-        attention, norms = self.attention, (self.attention_norm, self.ffn_norm)
-        projections = (attention.query, attention.key, attention.value, attention.output)
-        first, second = ([norm.scale, norm.bias] for norm in norms)
-        of_attention = [value for part in projections for value in (part.weight, part.bias)]
-        of_network = [value for part in (self.ffn_in, self.ffn_out) for value in (part.weight, part.bias)]
-        return [*of_attention, *first, *of_network, *second]
 
 
 def _selected(rows: paddle.Tensor, sizes: tuple[paddle.Tensor, ...], wanted_M: paddle.Tensor) -> paddle.Tensor:
@@ -245,84 +184,102 @@ class Encoder(nn.Layer):
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
                 layer computes nothing else after its attention.
         """
-        packed = PackedRows(lengths_B, paddle.shape(input_ids_BL)[1]) if fuses() else None
-        layout = packed or SlotRows()
-        rows, sizes = self.embeddings(input_ids_BL, sentence_ids_BL, replacement, queries, layout)
+        context_BLE, queries_BKE = self.embeddings(input_ids_BL, sentence_ids_BL, replacement, queries)
         slots_BK = None if queries is None else queries.slots
-        numbers_M = None if wanted_M is None else layout.numbers(wanted_M)
-        if packed is not None:
-            rows = self._fused(rows, paddle.shape(input_ids_BL)[1], packed.starts, slots_BK, numbers_M)
-        else:
-            shared = self._shared(input_ids_BL, lengths_B, slots_BK, sizes)
-            for layer in self.layers:
-                with MarkedLayer() if self.training else nullcontext():
-                    rows = layer(rows, shared, numbers_M if layer is self.layers[-1] else None)
-        if wanted_M is not None and slots_BK is not None:
-            sizes = tuple(paddle.shape(x.flatten())[0] for x in (wanted_M, slots_BK))
-        context, query_rows = split(rows, sizes)
-        context_NH = layout.slots(context) if wanted_M is None else context.flatten(0, 1)
-        return context_NH, None if query_rows is None else query_rows.flatten(0, 1)
+        compute = self._fused if fuses() else self._composed
+        return compute(context_BLE, queries_BKE, lengths_B, slots_BK, wanted_M)
 
     def _fused(
         self,
-        rows: paddle.Tensor,
-        length: paddle.Tensor,
-        starts: paddle.Tensor,
+        context_BLE: paddle.Tensor,
+        queries_BKE: paddle.Tensor | None,
+        lengths_B: paddle.Tensor,
         slots_BK: paddle.Tensor | None,
         wanted_M: paddle.Tensor | None,
-    ) -> paddle.Tensor:
-        """Return the rows, [1, T, H], after all layers, each of which is one operation."""
-        config, table = self.config, self.relative
+    ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+        """Compute with the rows that are not padding, of all sequences together, and layers as operations."""
+        table, length = self.relative, paddle.shape(context_BLE)[1]
+        starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
+        is_real_N = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()
+        real_T, numbers_M = paddle.nonzero(is_real_N).flatten(), None
+        rows = paddle.gather(context_BLE.flatten(0, 1), real_T)
+        if queries_BKE is not None:
+            rows = paddle.concat([rows, queries_BKE.flatten(0, 1)])
+        rows = self.embeddings.rows(rows)
+        if wanted_M is not None:
+            numbers_M = paddle.gather(paddle.cumsum(is_real_N.astype("int64")) - 1, wanted_M)
         bias = None if table is None else relative_bias(table, length).unsqueeze(0)
         self_bias = None if table is None or slots_BK is None else table.weight[SELF]
-        given, rows_TH = Given(starts, bias, self_bias, slots_BK, wanted_M), rows.flatten(0, 1)
-        rates, is_rounded = (config.hidden_dropout_prob, config.attention_probs_dropout_prob), rounds()
-        is_rounded = is_rounded and config.hidden_size > SMALL
+        rows = self._after_layers(rows, Given(starts, bias, self_bias, slots_BK, numbers_M))
+        context, query_rows = split(rows.unsqueeze(0), _sizes(real_T if wanted_M is None else wanted_M, slots_BK))
+        context = context.flatten(0, 1)
+        if wanted_M is None:
+            every = paddle.zeros([paddle.shape(is_real_N)[0], context.shape[-1]])
+            context = paddle.scatter(every, real_T, context)
+        return context, None if query_rows is None else query_rows.flatten(0, 1)
+
+    def _after_layers(self, rows: paddle.Tensor, given: Given) -> paddle.Tensor:
+        config, is_rounded = self.config, network().precision == "bfloat16" and self.config.hidden_size > SMALL
+        rates = (config.hidden_dropout_prob, config.attention_probs_dropout_prob) if self.training else (0.0, 0.0)
         settings = Settings(self.heads, config.hidden_act, config.layer_norm_eps, *rates, is_rounded)
         if not self.training:
-            return encoder_layers(rows_TH, [layer.values for layer in self.layers], given, settings).unsqueeze(0)
+            return encoder_layers(rows, [layer.parameters() for layer in self.layers], given, settings)
         for layer, key in zip(self.layers, dropout_keys(len(self.layers)), strict=True):
             read = given if layer is self.layers[-1] else given._replace(wanted=None)
-            rows_TH = encoder_layer(rows_TH, layer.values, read, key, settings, recomputes())
-        return rows_TH.unsqueeze(0)
+            rows = encoder_layers(rows, [layer.parameters()], read, settings, key, network().recomputes)
+        return rows
+
+    def _composed(
+        self,
+        context_BLE: paddle.Tensor,
+        queries_BKE: paddle.Tensor | None,
+        lengths_B: paddle.Tensor,
+        slots_BK: paddle.Tensor | None,
+        wanted_M: paddle.Tensor | None,
+    ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+        """Compute with a row for each slot, and single operations."""
+        rows, length = context_BLE, paddle.shape(context_BLE)[1]
+        sizes: tuple[paddle.Tensor, ...] = ()
+        if queries_BKE is not None:
+            rows = paddle.concat([context_BLE, queries_BKE], 1)
+            sizes = length, paddle.shape(queries_BKE)[1]
+        rows, shared = self.embeddings.rows(rows), self._shared(lengths_B, length, slots_BK, sizes)
+        for layer in self.layers:
+            with MarkedLayer() if self.training else nullcontext():
+                rows = layer(rows, shared, wanted_M if layer is self.layers[-1] else None)
+        context, query_rows = split(rows, sizes if wanted_M is None else _sizes(wanted_M, slots_BK))
+        return context.flatten(0, 1), None if query_rows is None else query_rows.flatten(0, 1)
 
     def _shared(
         self,
-        input_ids_BL: paddle.Tensor,
         lengths_B: paddle.Tensor,
+        length: paddle.Tensor,
         slots_BK: paddle.Tensor | None,
         sizes: tuple[paddle.Tensor, ...],
     ) -> Shared:
-        """Return what all layers read besides the rows."""
-        length = paddle.shape(input_ids_BL)[1]
-        relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
+        """Return what all layers read besides the rows.
+
+        The scores are by far the largest tensors of a step: with one bias, including the padding mask, each layer makes
+        one addition to them, and the gradient of the bias is summed over the batch once.
+        """
         padding_B11L = padding_bias(lengths_B, length)
-        bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
+        if self.relative is None:
+            bias = padding_B11L
+            if on_cpu():
+                # There an addition that broadcasts takes four times as long.
+                bias = paddle.expand(padding_B11L, [paddle.shape(lengths_B)[0], self.heads, length, length])
+            return Shared(bias, padding_B11L, paddle.zeros([1], "float32"), sizes)
+        relative_ALL = relative_bias(self.relative, length)
+        bias = relative_ALL + padding_B11L
         if slots_BK is None:
             return Shared(bias)
-        if self.relative is None or relative_ALL is None:
-            return Shared(bias, padding_B11L, paddle.zeros([1], "float32"), sizes)
         query_bias = padding_B11L + bias_rows(relative_ALL, slots_BK)
         return Shared(bias, query_bias, self.relative.weight[SELF].reshape([1, -1, 1, 1]), sizes)
 
-    def _bias(
-        self,
-        input_ids_BL: paddle.Tensor,
-        length: paddle.Tensor,
-        padding_B11L: paddle.Tensor,
-        relative_ALL: paddle.Tensor | None,
-    ) -> paddle.Tensor:
-        """Return what all layers add to the scores, including the padding mask; it broadcasts to [B, A, L, L].
 
-        The scores are by far the largest tensors of a step: this way each layer makes one addition to them, and the
-        gradient of the bias is summed over the batch once.
-        """
-        if relative_ALL is not None:
-            return for_each_sequence(relative_ALL, input_ids_BL, [self.heads, length, length]) + padding_B11L
-        if on_cpu():
-            # There an addition that broadcasts takes four times as long.
-            return paddle.expand(padding_B11L, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
-        return padding_B11L
+def _sizes(rows: paddle.Tensor, slots_BK: paddle.Tensor | None) -> tuple[paddle.Tensor, ...]:
+    """Return the numbers of the context's rows and of query rows, for `split`, if there are query rows."""
+    return () if slots_BK is None else tuple(paddle.shape(x.flatten())[0] for x in (rows, slots_BK))
 
 
 class Pooler(nn.Layer):

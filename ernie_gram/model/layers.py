@@ -31,22 +31,6 @@ def linear(x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor) -> padd
     return paddle.matmul(x, weight) + bias
 
 
-def for_each_sequence(x: paddle.Tensor, sequences: paddle.Tensor, shape: list[int | paddle.Tensor]) -> paddle.Tensor:
-    """Return x once for each sequence, [B, *shape], for an addition; on a GPU x itself, which broadcasts there.
-
-    On a CPU it is the product ones [B, 1] x x [1, ...]. This is for speed only: there, the gradient of an addition that
-    broadcasts takes several times as long, while the gradient of a product is again a product.
-
-    Args:
-        x: float32, of the given shape.
-        sequences: any tensor [B, ...].
-    """
-    if not on_cpu():
-        return x
-    ones = paddle.ones_like(sequences.detach().flatten(1)[:, :1]).astype("float32")
-    return paddle.matmul(ones, x.reshape([1, -1])).reshape([-1, *shape])
-
-
 def dropout(x: paddle.Tensor, rate: float, training: bool) -> paddle.Tensor:
     """Return x with dropout while training, otherwise x itself: Paddle's operation would make a copy of it.
 
@@ -72,15 +56,9 @@ def initializer(start: Start) -> Initializer:
 class _Declared(nn.Layer):
     """A layer whose parameters have explicit names, so that all programs share the same parameters."""
 
-    sizes: tuple[str, ...] = ()
-
     def parameter(self, declared: Parameter) -> paddle.Tensor:
-        self.sizes += (f"{declared.name} {list(declared.shape)}",)
         attributes = paddle.ParamAttr(name=declared.name, initializer=initializer(declared.start))
         return self.create_parameter(list(declared.shape), attr=attributes)
-
-    def extra_repr(self) -> str:
-        return ", ".join(self.sizes)
 
 
 class Linear(_Declared):

@@ -110,23 +110,16 @@ class EncoderParameters:
 
 
 @dataclass(frozen=True)
-class TransformParameters:
-    """The parameters of a prediction head before its output table: a linear layer, and in tied heads a LayerNorm."""
-
-    linear: LinearParameters
-    norm: NormParameters | None
-
-    @property
-    def size(self) -> int:
-        """The width of its output."""
-        return self.linear.bias.shape[0]
-
-
-@dataclass(frozen=True)
 class HeadParameters:
-    """The parameters of a prediction head over classes; `table` is None if the head reads a table of another part."""
+    """The parameters of a prediction head over classes.
 
-    transform: TransformParameters
+    Attributes:
+        transform, norm: before the output table; only tied heads have a LayerNorm.
+        table: None if the head reads a table of another part.
+    """
+
+    transform: LinearParameters
+    norm: NormParameters | None
     table: Parameter | None
     bias: Parameter
 
@@ -247,11 +240,13 @@ def pooler(config: ModelConfig) -> LinearParameters:
     return linear("pooled_fc", config.hidden_size, config.hidden_size, Normal(config.initializer_range))
 
 
-def transform(prefix: str, config: ModelConfig, tied: int | None = None) -> TransformParameters:
+def transform(
+    prefix: str, config: ModelConfig, tied: int | None = None
+) -> tuple[LinearParameters, NormParameters | None]:
     """Declare the transform of a prediction head; see `head`."""
     size = config.out_emb_size or tied or config.embedding_size
     layer = linear(f"{prefix}_trans_fc", config.hidden_size, size, Normal(config.initializer_range))
-    return TransformParameters(layer, None if config.out_emb_size else norm(f"{prefix}_trans_layer_norm", size))
+    return layer, None if config.out_emb_size else norm(f"{prefix}_trans_layer_norm", size)
 
 
 def head(
@@ -266,4 +261,4 @@ def head(
     size, own = config.out_emb_size, None
     if size and not shared:
         own = table(f"{prefix}_out_embedding", classes, size, config.initializer_range)
-    return HeadParameters(transform(prefix, config, tied), own, Parameter(f"{prefix}_out_fc.b_0", (classes,), 0.0))
+    return HeadParameters(*transform(prefix, config, tied), own, Parameter(f"{prefix}_out_fc.b_0", (classes,), 0.0))

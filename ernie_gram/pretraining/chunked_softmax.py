@@ -21,8 +21,8 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.graph import cast, fuses, product_dtype, up_to_multiple
-from ernie_gram.kernels import operations
+from ernie_gram.graph import cast, fuses, network, up_to_multiple
+from ernie_gram.kernels import classes, operations
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
 # the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.
@@ -80,7 +80,7 @@ class SoftmaxOptions:
         chunks = max(1, -(-self.rows * logits.classes * 4 // CHUNK_BYTES))
         if fuses():
             return fused_cross_entropy(logits, labels, -(-self.rows // chunks), self.train, temperature)
-        return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())
+        return cross_entropy(logits, labels, chunks, self.train, temperature, network().casts.dtype)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def fused_cross_entropy(
     """Compute what `cross_entropy` does in one operation on a CPU, with the logits of so many rows in memory."""
     values = (logits.x, logits.bias, *logits.tables)
     x, bias, *tables = (value.detach() for value in values)
-    loss, best, sampled, gradients = operations.class_cross_entropy(x, labels_M, bias, tables, temperature, rows, train)
+    loss, best, sampled, gradients = classes.cross_entropy(x, labels_M, bias, tables, temperature, rows, train)
     total = loss.sum()
     return CrossEntropy(operations.scaled_gradients(total, values, gradients) if train else total, loss, best, sampled)
 

@@ -46,8 +46,8 @@ class PredictionHead(nn.Layer):
         table: Embedding | None = None,
     ) -> None:
         super().__init__()
-        norm = declared.transform.norm
-        self.transform, self.act = Linear(declared.transform.linear), config.hidden_act
+        norm = declared.norm
+        self.transform, self.act = Linear(declared.transform), config.hidden_act
         self.norm = None if norm is None else LayerNorm(norm, config.layer_norm_eps)
         self.table = embedding(declared.table, table) if norm is None else None
         self.tokens, self.num_tokens, self.ngrams = tokens, num_tokens, ngrams

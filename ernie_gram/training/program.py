@@ -12,9 +12,9 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
-from ernie_gram.distributed.device import World, on_cpu
+from ernie_gram.distributed.device import World
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, sent_bytes, sum_gradients, take_lookups
-from ernie_gram.graph import can_fuse, computing, skip_gradients_of_additions
+from ernie_gram.graph import can_fuse, computing
 from ernie_gram.kernels.custom_operations import raised_as_they_are
 from ernie_gram.kernels.products import check_precision
 from ernie_gram.paddle_private import prepared_run
@@ -80,8 +80,6 @@ class OpenProgram:
 
     def finish(self, fetches: dict[str, paddle.Tensor]) -> Program:
         """Return the finished program."""
-        if on_cpu():
-            skip_gradients_of_additions(self.main, fetches.values())
         return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 

@@ -26,9 +26,6 @@ from ernie_gram.paddle_private import (
 )
 
 _DROPOUT = "pd_op.dropout"
-# Fused attention with the key of its dropout. What it computes is kept: an output and one number per row, which are
-# small; it draws its own dropout masks.
-_KEPT = ("pd_op.pylayer", "pd_op.randint")
 
 
 def recompute_layers(total: Value) -> None:
@@ -68,7 +65,7 @@ class _Copies:
         if operation is None or not operation.has_attr(LAYER) or value.id in self._kept:
             return False
         # The mask of a dropout is kept.
-        return operation.name() not in _KEPT and (operation.name(), value.index()) != (_DROPOUT, 1)
+        return (operation.name(), value.index()) != (_DROPOUT, 1)
 
     def of(self, value: Value, before: Operation) -> Value:
         """Return the copy of a freed value; the operations that it still needs are added in front of `before`."""

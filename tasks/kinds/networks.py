@@ -16,7 +16,7 @@ from paddle.nn import functional as F
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Pooler, activation
-from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
+from ernie_gram.model.layers import LayerNorm, Linear, dropout
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
 from tasks.kinds.base import LABELS, Kind
@@ -76,10 +76,10 @@ class SlotHead(KindHead):
         self.transform = self.norm = None
         size = config.hidden_size
         if has_lm_transform and self.settings.lm_transform:
-            declared = parameters.transform("mask_lm", config)
-            self.transform = Linear(declared.linear)
-            self.norm = optional(lambda norm: LayerNorm(norm, config.layer_norm_eps), declared.norm)
-            size = declared.size
+            transform, norm = parameters.transform("mask_lm", config)
+            self.transform = Linear(transform)
+            self.norm = None if norm is None else LayerNorm(norm, config.layer_norm_eps)
+            (size,) = transform.bias.shape
         self.output = output_layer(kind.output, size, kind.width, config)
 
     def slots(self, feeds: Feeds) -> paddle.Tensor | None:

@@ -59,9 +59,8 @@ def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) ->
     """Return the floating-point operations of a step of one process, without those of recomputing layers.
 
     Only those of matrix products are counted, which dominate, without the one by which a GPU draws samples. A product
-    [n, k] x [k, m] takes 2 n k m of them. Products with a dimension of 1 are additions and inner products in another
-    form (see layers.for_each_sequence), and are not counted, nor is the look-up of the relative position bias, which is
-    below a hundredth of the attention.
+    [n, k] x [k, m] takes 2 n k m of them. Products with a dimension of 1 are inner products in another form, and are
+    not counted, nor is the look-up of the relative position bias, which is below a hundredth of the attention.
     """
     heads = sum(term.products(config, sizes, shape) for term in terms_of(config.objective))
     return float(TRAINING * (_encoders(config, shape) + heads))

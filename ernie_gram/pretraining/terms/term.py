@@ -121,5 +121,5 @@ def summed(result: CrossEntropy) -> tuple[paddle.Tensor, paddle.Tensor]:
 
 def head_products(head: HeadParameters, rows: int) -> int:
     """Return the operations of the transform and the logits of a prediction head for `rows` rows, forward."""
-    hidden, size = head.transform.linear.weight.shape
+    hidden, size = head.transform.weight.shape
     return 2 * rows * size * (hidden + head.bias.shape[0])

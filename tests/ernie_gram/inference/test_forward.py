@@ -10,7 +10,7 @@ import pytest
 
 from ernie_gram.api import Model
 from ernie_gram.inference.texts import EncodedText
-from ernie_gram.kernels import products
+from ernie_gram.kernels import blas, products
 from reader.errors import InputError
 from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
@@ -66,6 +66,13 @@ def test_parameters_are_read_where_they_are_and_those_of_a_layer_as_they_are_now
         found = model.outputs(texts, ["pooled"])["pooled"]
         np.testing.assert_allclose(found, pooled.numpy(), atol=1e-5)
         assert np.abs(found - before).max() > 1e-3
+
+
+def test_the_matrices_of_encoder_layers_are_packed() -> None:
+    model, texts = model_and_texts()
+    with patch.object(products, "SMALL", 1):
+        model.outputs(texts, ["hidden"])
+    assert len(model._forward._packed) == 6 * model._record.config.num_hidden_layers * blas.can_pack()
 
 
 def test_bfloat16_rounds_weights_once_and_is_refused_where_it_would_be_slower() -> None:

@@ -12,8 +12,8 @@ import paddle
 import pytest
 
 from ernie_gram.kernels import products
-from ernie_gram.kernels.encoder_layers import Given, Kept, Layer, Parameters, Settings, infer_layers
-from ernie_gram.kernels.layer_operations import encoder_layer
+from ernie_gram.kernels.encoder_layers import Given, Kept, Layer, Parameters, Settings, rows_after
+from ernie_gram.kernels.layer_operations import encoder_layers
 from ernie_gram.paddle_private import eager_guard
 from tests.support.bfloat16 import needs_bfloat16
 from tests.support.static_programs import fresh_program
@@ -58,7 +58,7 @@ class Program:
             places = [None if each is None else paddle.assign(np.array(each)) for each in (STARTS, SLOTS, wanted)]
             given = Given(places[0], inputs["bias"], inputs["self_bias"], *places[1:])
             key, settings = paddle.assign(np.array([5, -6], np.int32)), SETTINGS._replace(activation=activation)
-            out = encoder_layer(inputs["rows"], [inputs[name] for name in layer], given, key, settings, recomputes)
+            out = encoder_layers(inputs["rows"], [[inputs[name] for name in layer]], given, settings, key, recomputes)
             total = (out * paddle.assign(factors)).sum()
             self.trained = [name for name, value in inputs.items() if not value.stop_gradient]
             gradients = paddle.static.gradients([total], [inputs[name] for name in self.trained])
@@ -101,7 +101,7 @@ def test_biases_that_are_not_trained_get_no_gradients() -> None:
 def inferred(layers: list[Parameters], settings: Settings, x: np.ndarray) -> np.ndarray:
     out, given = np.full_like(x, np.nan), Given(np.array([0, 5, len(x)]), None, None, None, None)
     with eager_guard():
-        infer_layers(x, layers, given, settings, out)
+        rows_after([Layer(layer, given, None, settings) for layer in layers], x, out, [])
     return out
 
 
@@ -109,7 +109,7 @@ def inferred(layers: list[Parameters], settings: Settings, x: np.ndarray) -> np.
 def test_packed_weights_give_the_same_rows(rounds: bool) -> None:
     random = np.random.default_rng(3)
     layers, x = [parameters(random, 48, 64) for _ in range(3)], random.standard_normal((37, 48), dtype=np.float32)
-    settings = SETTINGS._replace(heads=4, rounds=rounds)
+    settings = SETTINGS._replace(heads=4, dropout=0.0, attention_dropout=0.0, rounds=rounds)
     plain = inferred(layers, settings, x)
     matrices = {each.ctypes.data: each for layer in layers for each in layer if each.ndim == 2}
     packed = {address: products.pack(matrix, rounds) for address, matrix in matrices.items()}

@@ -99,7 +99,7 @@ def test_recompute_changes_no_bit_and_keeps_only_masks(case: str, fuses: bool, m
     assert drawn_masks(rewritten) == drawn_masks(without) > 0
     if fuses:
         # Of a layer, its result, the attention and the sums of its scores are kept.
-        results = [op.num_results() for op in rewritten.global_block().ops if "compiled_encoder_layer_" in op.name()]
+        results = [op.num_results() for op in rewritten.global_block().ops if "compiled_encoder_layers" in op.name()]
         assert results
         assert set(results) == {3}
     else:
