@@ -132,4 +132,3 @@ def test_an_example_is_read_and_encoded_for_a_fine_tuning(name: str, tiny_task: 
         assert len(data.report.omitted) == omitted
     for split in task.submission_splits:
         assert load_split(run.task, tmp_path, split).examples
-    assert run.metric == METRICS[task.metric].main

@@ -74,7 +74,11 @@ def check_device(
         )
     from paddle.device import cuda
 
+    from ernie_gram.paddle_private import SELECTED_GPUS
+
     number = gpu_number()
+    if number >= gpus:
+        raise InputError(f"{SELECTED_GPUS}: GPU {number} asked for, but Paddle sees {counted(gpus, 'GPU')}, from 0 on")
     if precision == "bfloat16" and (capability := cuda.get_device_capability(number)) < BFLOAT16_CAPABILITY:
         raise InputError(
             f"{precision_key}: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "

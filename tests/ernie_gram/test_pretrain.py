@@ -108,8 +108,7 @@ STEPS = ["--trainer.max_steps=8", "--optimizer.decay_steps=8", "--trainer.eval_s
 @needs_bfloat16
 def test_factors_are_rounded_and_losses_stay_close_to_float32(built: Path, tmp_path: Path) -> None:
     half, single = tmp_path / "half", tmp_path / "single"
-    done = pretrain(built, half, *LARGER, *STEPS, *NO_DROPOUT, "--optimizer.precision=bfloat16").ok()
-    assert "matrix products in bfloat16" in done.stdout
+    pretrain(built, half, *LARGER, *STEPS, *NO_DROPOUT, "--optimizer.precision=bfloat16").ok()
     pretrain(built, single, *LARGER, *STEPS, *NO_DROPOUT).ok()
     losses, expected = (np.array([loss for _, loss, _ in train_losses(each)]) for each in (half, single))
     assert not np.array_equal(losses, expected)
