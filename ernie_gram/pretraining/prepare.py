@@ -6,12 +6,12 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from ernie_gram.config import require
-from ernie_gram.config.loading import explained_yaml
+from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
@@ -129,7 +129,8 @@ def prepare(config: PretrainConfig, world_size: int, is_first: bool = True, give
     train, held_out = feeders(config, corpus)
     identity = config.identity(corpus.info, digest)
     output = Path(paths.output)
-    found, resume_from = resume_checkpoint(output, identity, is_first)
+    defaults = flatten(asdict(PretrainConfig()))
+    found, resume_from = resume_checkpoint(output, identity, is_first, defaults)
     if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
         is_same = CorpusInfo.read(recorded).fingerprint == held_out.corpus.info.fingerprint
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")

@@ -54,7 +54,9 @@ def lock_run(output: Path, found: list[Path]) -> IO[bytes]:
     return lock
 
 
-def resume_checkpoint(output: Path, identity: Identity, is_first: bool = True) -> tuple[list[Path], Path | None]:
+def resume_checkpoint(
+    output: Path, identity: Identity, is_first: bool = True, defaults: Identity | None = None
+) -> tuple[list[Path], Path | None]:
     """Return the checkpoints in a run's folder, oldest first, and the one from which training continues.
 
     That is the newest one, or, with a warning on standard error, the newest of those that are not damaged; None if
@@ -65,6 +67,7 @@ def resume_checkpoint(output: Path, identity: Identity, is_first: bool = True) -
         output: the run's folder.
         identity: all that can change the result of this run.
         is_first: whether this is rank 0.
+        defaults: of the settings; an earlier version may lack new ones in its identity.
 
     Raises InputError if all checkpoints are damaged, or if they are those of a run with another identity, and
     InUseError if another process has locked the folder.
@@ -82,9 +85,12 @@ def resume_checkpoint(output: Path, identity: Identity, is_first: bool = True) -
         # The other ranks find the damage of some files only, and would repeat it.
         if is_first:
             print_warning(checkpoint.passed_over(damage, chosen))
-    if chosen and (differences := identity_differences(checkpoint.load_state(chosen).identity, identity)):
-        advice = "choose another paths.output, or restore these settings"
-        raise InputError(f"{chosen}: belongs to another run ({'; '.join(differences)}); {advice}")
+    if chosen:
+        recorded = checkpoint.load_state(chosen).identity
+        theirs = {key: value for key, value in (defaults or {}).items() if key in identity} | recorded
+        if differences := identity_differences(theirs, identity):
+            advice = "choose another paths.output, or restore these settings"
+            raise InputError(f"{chosen}: belongs to another run ({'; '.join(differences)}); {advice}")
     return found, chosen
 
 

@@ -5,13 +5,13 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 from ernie_gram.config import require
-from ernie_gram.config.loading import explained_yaml
+from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.model import ModelRecord, digest_of
 from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
@@ -164,7 +164,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, is_first: bool = True) 
     data: TaskData = shared() or read_data(config, model, world_size)
     identity = config.identity() | model_identity(model) | data.digests
     output = output_folder(config, data.task)
-    found, resume_from = resume_checkpoint(output, identity, is_first)
+    found, resume_from = resume_checkpoint(output, identity, is_first, flatten(asdict(FinetuneConfig())))
     finished = f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT}"
     require(resume_from is not None or not (output / RESULT).exists(), "paths.output", finished)
     return Finetuning(

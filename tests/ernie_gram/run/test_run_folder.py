@@ -45,6 +45,15 @@ def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished:
     assert_every_file_is_own(finished, "(run|checkpoint)")
 
 
+def test_a_setting_that_an_earlier_version_lacks_has_its_default(tmp_path: Path) -> None:
+    refusal(tmp_path, {"a.old": 1}, {"a.old": 2})
+    mine = {"a.old": 1, "a.new": 5}
+    defaults = {"a.old": 7, "a.new": 5, "trainer.log_every": 3}
+    assert resume_checkpoint(tmp_path, mine, defaults=defaults)[1] == tmp_path / "step_1"
+    with pytest.raises(InputError, match=r"a\.new: 5 in the checkpoint, 6 in this run"):
+        resume_checkpoint(tmp_path, mine | {"a.new": 6}, defaults=defaults)
+
+
 def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:
     """Return the error when a run meets the checkpoint of another one."""
     checkpoint.save(folder, checkpoint.State(1, 1, 0.0, theirs, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 1)
