@@ -6,7 +6,7 @@ the block's number and the step's key alone, so it is drawn again. The parts int
 depend on the number of threads, so neither do the results.
 
 The rows of a context attend to those of their sequence; sequences lie one after another in a batch, without padding.
-Query rows, as many for each sequence, attend to the context of their sequence, and each to itself.
+Query rows, as many for each sequence, attend to the context of their sequence, and each to itself (equation 4).
 
 Shape letters: B sequences, R rows of all contexts, L slots of the longest one, Q query rows, A heads, D = H / A.
 """
