@@ -52,7 +52,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "nargs": "+",
         "required": True,
         "metavar": "PATH",
-        "help": "files, folders or quoted globs (skipped: hidden files in folders, and vocab.txt of models)"
+        "help": "files, folders or quoted globs (skipped in folders: hidden files, and vocab.txt)"
         "; .txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
     },
     "--text_field": {

@@ -6,6 +6,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -34,6 +35,10 @@ from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from reader.batches.fields import Batch
 from reader.errors import InputError, SystemRefusedError, print_warning
 from reader.system.progress import progress
+
+CHECKPOINT = "the checkpoint"  # its name in warnings
+# Seconds between the exchanges of ranks that wait for rank 0.
+POLL_SECONDS = 1.0
 
 
 def _seed(*numbers: int) -> None:
@@ -240,9 +245,8 @@ class Trainer:
         self._end_if_asked(self._stop.signal_now(self.step))
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection])
-            if self.progress.best_step == self.step and self.world.is_first:
-                model = self._state(), get_arrays(self.updater.parameters)
-                self._write(checkpoint.BEST, partial(checkpoint.save_best, self.job.folder, *model))
+            if self.progress.best_step == self.step:
+                self._on_first_rank(self._best_write)
         if self.step not in self.log.evaluated:
             self.log.record("eval", self.step, metrics)
 
@@ -282,18 +286,43 @@ class Trainer:
         """
         self._values()
         self._saved_step = self.step
-        if not self.world.is_first:
-            return
-        if checkpoint.BEST in self._refused:
-            self._write(checkpoint.BEST, self._refused[checkpoint.BEST][1])
-        self._write("the checkpoint", self._write_checkpoint)
+        self._on_first_rank(self._checkpoint_write)
 
-    def _write_checkpoint(self) -> None:
-        if self.job.check_data:
-            self.job.check_data()
+    def _checkpoint_write(self) -> Callable[[], None]:
+        self._refused.pop(CHECKPOINT, None)
         names, keep = self.updater.parameters, self.job.trainer.keep_checkpoints
-        arrays = get_arrays(names), get_arrays(optimizer_names(names))
-        self.log.say(f"saved {checkpoint.save(self.job.folder, self._state(), *arrays, keep)}")
+        given = self._state(), get_arrays(names), get_arrays(optimizer_names(names))
+
+        def write() -> None:
+            if self.job.check_data:
+                self.job.check_data()
+            self.log.say(f"saved {checkpoint.save(self.job.folder, *given, keep)}")
+
+        def write_all() -> None:
+            if checkpoint.BEST in self._refused:
+                self._write(checkpoint.BEST, self._refused[checkpoint.BEST][1])
+            self._write(CHECKPOINT, write)
+
+        return write_all
+
+    def _best_write(self) -> Callable[[], None]:
+        model = self._state(), get_arrays(self.updater.parameters)
+        return partial(self._write, checkpoint.BEST, partial(checkpoint.save_best, self.job.folder, *model))
+
+    def _on_first_rank(self, prepare: Callable[[], Callable[[], None]]) -> None:
+        """Do on rank 0 what `prepare` returns there; all ranks call this, and wait.
+
+        Ranks that wait exchange numbers meanwhile: on CPUs, an exchange fails if a rank is 30 seconds late (gloo).
+        """
+        if self.world.size == 1:
+            prepare()()
+            return
+        with ThreadPoolExecutor(1) as thread:
+            work = [thread.submit(prepare())] if self.world.is_first else []
+            while self._of_first_rank(len(wait(work, POLL_SECONDS).not_done)):
+                pass
+        for each in work:
+            each.result()
 
     def _write(self, name: str, write: Callable[[], None]) -> None:
         """Write the best model or a checkpoint; if the system refuses it, print a warning."""

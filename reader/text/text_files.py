@@ -147,6 +147,7 @@ class TextFiles:
         self.paths = paths
         self.text_field = text_field
         self.text_size = sum(map(text_size, paths))
+        self._stats = {path: path.stat() for path in paths}
         self.position = 0
         self.file_digests: list[bytes] = []
 
@@ -193,11 +194,10 @@ class TextFiles:
     def _chunks(self, path: Path, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of a file in chunks of whole lines, and a blank line behind the last one.
 
-        Only a line feed ends a line. Raises InputError if the file changes meanwhile.
+        Only a line feed ends a line. Raises InputError unless the file stays as it was when this text was opened.
         """
-        digest = _digest()
+        digest, before = _digest(), self._stats[path]
         with convert_read_errors(path), path.open("rb") as on_disk:
-            before = os.stat(on_disk.fileno())
             if is_compressed(path) and not before.st_size:
                 raise InputError(f"{path}: damaged or cut short: a compressed file is never empty")
             file = gzip.GzipFile(fileobj=on_disk) if is_compressed(path) else on_disk

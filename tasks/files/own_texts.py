@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from reader.errors import InputError
 from reader.tokenization.given_texts import column_names
@@ -13,6 +13,7 @@ from tasks.files.official import Examples, OnBadRow, read_rows
 from tasks.kinds.base import Example
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading
+from tasks.kinds.tagging import TaggingExample
 from tasks.kinds.task import Task
 from tasks.layouts.benchmarks import Chid, CluewscMarked
 from tasks.layouts.lines import JsonLines, ObjectLines
@@ -57,7 +58,11 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     layout = task_layout(task) if form == "task" else plain_layout(task, plain_values(task), form)
-    return _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
+    loaded = _read(layout.rows([path], KINDS[task.kind].wanted(labelled=False)), path, task, on_bad_row)
+    separator = getattr(layout, "list_separator", None)
+    if separator is not None and KINDS[task.kind].splits_texts:
+        _check_separated(cast(list[TaggingExample], loaded.examples), task.language == "zh", separator)
+    return loaded
 
 
 def examples_of(task: Task, records: Iterable[tuple[Place, Mapping[str, Any]]]) -> list[Example]:
@@ -129,3 +134,11 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
         if kind.wanted(labelled=False)[name].is_list:
             raise InputError(f"--layout: {name} do not fit into lines; give --layout json")
     return Tsv({name: name for name in names}, header="no", names=names, clean=clean)
+
+
+def _check_separated(examples: Sequence[TaggingExample], is_chinese: bool, separator: str) -> None:
+    """Raise InputError with the line of a text if each row of a table of tokens is a single one, and some are texts."""
+    if all(len(example.tokens) == 1 for example in examples):
+        for example in examples:
+            if len(example.tokens[0].split()) > 1 or (is_chinese and len(example.tokens[0]) > 1):
+                raise InputError(f"{example.place}: no {separator!r} between tokens, nor in any other row")

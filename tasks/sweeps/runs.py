@@ -15,6 +15,7 @@ from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.distributed.device import check_device
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import evaluation_settings
 from ernie_gram.pretraining.prepare import prepare as prepare_pretraining
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
@@ -146,8 +147,9 @@ def finished_pretraining(folder: Path, config: PretrainConfig) -> Record | None:
     result = {**{key: last[key] for key in PERPLEXITIES if key in last}, "steps": config.trainer.max_steps}
     if spent := [record[CPU] for record in log if record["kind"] == "train" and record.get(CPU)]:
         result[CPU] = median(spent)
-    known = {"kind": "pre-training", "task": "pre-training", "result": result, "curve": curve}
-    return {**known, "settings": checkpoint.load_state(newest).identity}
+    known, state = {"kind": "pre-training", "task": "pre-training"}, checkpoint.load_state(newest)
+    evaluated = {f"trainer.{key}": state.config["trainer"][key] for key in ("eval_sequences", "eval_draws")}
+    return {**known, "result": result, "curve": curve, "settings": state.identity | evaluated}
 
 
 def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record], processes: int) -> None:
@@ -157,9 +159,9 @@ def check_pretrainings(runs: Sequence[PlannedRun], recorded: Mapping[str, Record
         with located(run.name):
             if run.name not in recorded:
                 check_device(config.trainer.device, config.optimizer.precision, processes)
-            today = prepare_pretraining(config, processes, False, given).identity
+            identity = prepare_pretraining(config, processes, False, given).identity
         if run.name in recorded:
-            run.check_recorded(recorded[run.name], today)
+            run.check_recorded(recorded[run.name], identity | evaluation_settings(config))
 
 
 GRIDS = CONF / "grids"

@@ -144,9 +144,11 @@ def test_models_are_pre_trained_and_each_is_fine_tuned(built: Path, tiny_task: P
     call(main, *command).ok()
     assert sorted(path.name for path in output.iterdir() if path.is_dir()) == sorted(["two,seed=1", names[-1]])
     assert json.loads((output / "results.jsonl").read_text().splitlines()[-1])["result"]["score"] > 0
-    # Other settings of a pre-training are refused.
-    done = call(main, *command, "--pretrain.data.batch_size=4")
-    assert (done.returncode, done.stdout, "data.batch_size: 8 in " in done.stderr) == (2, "", True)
+    # Other settings of a pre-training are refused, and of its evaluations, which would not compare.
+    for option, difference in (("data.batch_size=4", "8"), ("trainer.eval_sequences=10", "20")):
+        done = call(main, *command, f"--pretrain.{option}")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{option.partition('=')[0]}: {difference} in " in done.stderr
 
 
 @pytest.mark.usefixtures("here")

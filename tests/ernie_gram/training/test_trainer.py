@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from itertools import product
@@ -205,6 +206,32 @@ def test_ranks_must_agree_on_all_that_decides_what_they_exchange(
         trainer.updater = SimpleNamespace(accumulates=values.get("accumulates", False))
         trainer._check_agreement()
     assert found[0] == found[1] != found[2]
+
+
+def test_ranks_exchange_numbers_while_the_first_one_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange over gloo fails if a rank is 30 seconds late, and to write a large checkpoint takes longer."""
+    monkeypatch.setattr(training, "POLL_SECONDS", 0.01)
+    asked, enough, done = list[float](), threading.Event(), list[bool]()
+
+    def of_first_rank(number: float) -> float:
+        asked.append(number)
+        if len(asked) == 3:
+            enough.set()
+        return number
+
+    for rank in (0, 1):
+        asked.clear()
+        waiting = SimpleNamespace(world=World(rank, 2, paddle.CPUPlace()), _of_first_rank=of_first_rank)
+        training.Trainer._on_first_rank(waiting, lambda: lambda: done.append(enough.wait(20)))  # type: ignore[arg-type]
+        assert done == [True]
+        assert asked == ([1] * (len(asked) - 1) + [0] if rank == 0 else [0])
+
+    def fail() -> None:
+        raise InputError("damaged")
+
+    first = SimpleNamespace(world=World(0, 2, paddle.CPUPlace()), _of_first_rank=of_first_rank)
+    with pytest.raises(InputError, match="damaged"):
+        training.Trainer._on_first_rank(first, lambda: fail)  # type: ignore[arg-type]
 
 
 def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:

@@ -121,6 +121,11 @@ def test_files_that_change_while_they_are_read_empty_compressed_ones_and_folders
     os.utime(path, ns=(0, 0))  # a clock may be coarse
     with pytest.raises(InputError, match=r"a\.txt: has changed"):
         list(segments)
+    # Also before it is opened: finished segments of a resumed job may be of its old content.
+    text = TextFiles([path])
+    path.write_text("another line\n")
+    with pytest.raises(InputError, match=r"a\.txt: has changed"):
+        list(text.segments(50))
     (tmp_path / "b.txt.gz").touch()
     with pytest.raises(InputError, match=r"b\.txt\.gz: damaged or cut short"):
         list(TextFiles([path, tmp_path / "b.txt.gz"]).segments(50))

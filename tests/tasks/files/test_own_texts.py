@@ -114,6 +114,8 @@ def test_a_column_or_key_id_or_that_of_the_task_has_the_ids(key: str, tmp_path: 
         (TASKS["rte"], "sentence1\tlabel\nit\tx\n", ":1: no column 'sentence2'"),
         # Rows of the official files that baselines leave out; here each has an answer.
         (TASKS["qqp"], "question1\tquestion2\na b\tc d\nshort\n", ":3: too few fields"),
+        (TASKS["msra_ner"], "text_a\n好\n上海\n", ":3: no '\\x02' between tokens"),
+        (of_layout("conll2003", Csv({"tokens": 1}, "no", list_separator="|")), "it\nit ran\n", ":2: no '|' between"),
         (TASKS["squad1"], '{"context": "it", "question": "what"}\n', ": no 'data'"),
     ],
 )
