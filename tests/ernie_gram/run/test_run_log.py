@@ -23,6 +23,9 @@ def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
     assert list((tmp_path / "visualdl").glob("vdlrecords*"))
     RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
     assert [record["step"] for record in read_log(tmp_path)] == [0, 0, 10, 10]
+    # Without a checkpoint the run starts anew, and evaluates the start again.
+    RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20).close()
+    assert read_log(tmp_path) == []
     # Only the first rank writes.
     log = RunLog(tmp_path / "other", False, visualdl=True, start=0, max_steps=20)
     log.record("train", 1, {"loss": 1.0})
