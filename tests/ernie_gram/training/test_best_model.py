@@ -95,7 +95,8 @@ def test_a_best_model_that_the_system_refuses_is_written_with_the_next_checkpoin
 
 
 @pytest.mark.parametrize(
-    ("stop", "lost"), [(20, "evaluation"), (20, "nothing"), (30, "evaluation"), (30, "steps"), (50, "steps")]
+    ("stop", "lost"),
+    [(20, "evaluation"), (20, "nothing"), (30, "evaluation"), (30, "nothing"), (30, "steps"), (50, "steps")],
 )
 def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
     select: Callable[..., str], tmp_path: Path, stop: int, lost: str
