@@ -18,6 +18,7 @@ from ernie_gram.inference.forward import build_outputs
 from ernie_gram.inference.texts import EncodedText, Guess, TextEncoder, best_units
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
+from reader.system.output_files import kind_of
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import python
 from tests.support.exported_models import VOCABULARY, random_model, run_exported, run_with_executor
@@ -59,6 +60,7 @@ def test_a_program_computes_what_the_model_computes(
         *("model.json", "model.pdiparams", "inference.json", "vocab.txt", "vocab.txt.json", "checksums.json"),
         *(("lexicon.tsv", "lexicon.tsv.json") if model.lexicon and outputs == "fill_mask" else ()),
     }
+    assert kind_of(folder) == "exported model"
     description = json.loads((folder / "inference.json").read_text())
     text = {"max_tokens": 32 if rung else 64, "vocabulary": "vocab.txt", "lowercase": bool(rung), "segmenter": "char"}
     assert description["text"] == text
