@@ -145,6 +145,8 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     model = model_of(RELATIVE)
     model.parameters["rel_pos_embedding"][:] = 0
     assert paddlenlp.lost(model) == bert.lost(model) == []
+    model.parameters["rel_pos_embedding"][0, 0] = 1
+    assert "relative position" in paddlenlp.lost(model)[0]
     model = model_of()
     model.parameters["mask_lm_trans_fc.w_0"] = np.ones((16, 128), np.float32)
     model.parameters["ngram_embedding"] = np.ones((3, 16), np.float32)

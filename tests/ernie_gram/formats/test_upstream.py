@@ -134,7 +134,8 @@ def test_the_static_layout_is_read_and_computes_upstreams_forward_pass(
 
 @pytest.mark.parametrize("relative", [None, 33])
 def test_the_dygraph_layout_is_read_and_computes_upstreams_forward_pass(relative: int | None, tmp_path: Path) -> None:
-    model = read_model(dygraph_folder(tmp_path / "dygraph", rel_pos_size=relative))
+    # Upstream's code does not read the epsilon.
+    model = read_model(dygraph_folder(tmp_path / "dygraph", rel_pos_size=relative, layer_norm_eps=0.5))
     assert (model.format, model.config.use_sentence_embedding) == ("upstream_dygraph", True)
     assert model.config.use_relative_position == bool(relative)
     # Segments are always added, without a note.
@@ -154,6 +155,9 @@ def test_the_head_over_tokens_of_the_dygraph_layout_is_read(tmp_path: Path) -> N
         np.testing.assert_array_equal(model.parameters[f"mask_lm_{ours}"], values)
     assert model.pretraining is not None
     assert model.config.out_emb_size == 0
+    for count in (TOKENS - 1, TOKENS + 1):
+        with pytest.raises(InputError, match=f"head has {count} classes, but the vocabulary {TOKENS} tokens"):
+            read_model(dygraph_folder(tmp_path / f"{count}", arrays | {"mlm_bias": numbers(count)}))
 
 
 def test_the_state_of_the_optimizer_beside_the_parameters_is_left_out_with_a_note(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ernie_gram.inference.forward import build_outputs
 from ernie_gram.inference.texts import EncodedText, Guess, TextEncoder, best_units
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
+from reader.system.output_files import kind_of
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import python
 from tests.support.exported_models import VOCABULARY, random_model, run_exported, run_with_executor
@@ -52,13 +53,16 @@ def test_a_program_computes_what_the_model_computes(
 ) -> None:
     """Whose numbers test_forward.py and test_api.py compare with those of the layer and of the executor."""
     model = random_model(rung, **changes)
+    if rung is None:
+        model = replace(model, vocabulary=WordPieceVocabulary(VOCABULARY.tokens, lowercase=False))
     folder = exported(model, outputs, tmp_path / "model")
     assert {path.name for path in folder.iterdir()} == {
         *("model.json", "model.pdiparams", "inference.json", "vocab.txt", "vocab.txt.json", "checksums.json"),
         *(("lexicon.tsv", "lexicon.tsv.json") if model.lexicon and outputs == "fill_mask" else ()),
     }
+    assert kind_of(folder) == "exported model"
     description = json.loads((folder / "inference.json").read_text())
-    text = {"max_tokens": 32 if rung else 64, "vocabulary": "vocab.txt", "lowercase": True, "segmenter": "char"}
+    text = {"max_tokens": 32 if rung else 64, "vocabulary": "vocab.txt", "lowercase": bool(rung), "segmenter": "char"}
     assert description["text"] == text
     ids = np.array([[2, 7, 9, 4, 3], [2, 4, 3, 0, 0]])
     batch = {"input_ids": ids, "lengths": np.array([5, 3]), "sentence_ids": (ids == 3).astype(np.int64)}

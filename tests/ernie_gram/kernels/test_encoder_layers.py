@@ -164,9 +164,12 @@ def test_rows_that_the_compiled_function_would_read_elsewhere(starts: list[int],
         list(layer._attention_arguments(np.zeros((9, 3 * WIDTH), np.float32)))
 
 
-def test_dropouts_of_a_layer_have_masks_of_their_own() -> None:
+def test_dropouts_of_a_layer_have_masks_and_rates_of_their_own() -> None:
     given = Given(np.array([0, 3]), None, None, np.array([[0, 1]]), None)
     layer = Layer(parameters(np.random.default_rng(0)), given, np.array([3, -4], np.int32), SETTINGS)
     (_, context), (_, own) = layer._attention_arguments(np.zeros((5, 3 * WIDTH), np.float32))
     keys = [context[6], own[6], layer._mask(1)[0], layer._mask(2)[0]]
     assert len({key.tobytes() for key in keys}) == 4
+    for arguments in (context, own):
+        assert arguments[7:9] == (26214, pytest.approx(1 / 0.6))  # 0.4 of 65,536
+    assert layer._mask(1)[1:] == layer._mask(2)[1:] == (19661, pytest.approx(1 / 0.7))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import paddle
@@ -11,6 +12,7 @@ import pytest
 
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.graph import can_fuse
+from ernie_gram.model import encoder
 from ernie_gram.pretraining.network import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training import program as training
@@ -102,3 +104,13 @@ def test_padding_is_left_out() -> None:
     assert hidden.any(-1).tolist() == [[True] * 4 + [False] * 5, [True] * 9]
     with pytest.raises(AssertionError, match="is a length larger than the width of the batch"):
         encoder_output_for(*given, np.array([4, 12]), 0 * ids)
+
+
+def test_each_dropout_has_its_own_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = Mock(wraps=encoder.encoder_layers)
+    monkeypatch.setattr(encoder, "encoder_layers", layers)
+    config = config_of("both", replace(MODEL, hidden_dropout_prob=0.25, attention_probs_dropout_prob=0.5))
+    with fresh_scope():
+        training_program(config, SIZES)
+    settings = [call.args[3] for call in layers.call_args_list]
+    assert {(each.dropout, each.attention_dropout) for each in settings} == {(0.25, 0.5)}

@@ -8,6 +8,8 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import chisquare
 
+from ernie_gram.kernels import classes
+from ernie_gram.paddle_private import eager_guard
 from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy, fused_cross_entropy
 from tests.support.static_programs import Arrays, fresh_program
 
@@ -149,3 +151,11 @@ def test_without_rows_all_gradients_are_0_and_a_nan_appears_in_the_loss(fused: b
     _, row_loss, *_, sampled = compute(feeds, 2, temperature=1, fused=fused)[0]
     assert np.isnan(row_loss).tolist() == [False, True, False, False]
     assert 0 <= sampled.min() <= sampled.max() < 10
+
+
+@pytest.mark.parametrize("label", [-1, 7])
+def test_a_label_that_is_no_class_is_refused(label: int) -> None:
+    x, table, bias = (np.zeros(shape, np.float32) for shape in ((1, 8), (7, 8), 7))
+    results = np.empty(1, np.float32), np.empty(1, np.int64)
+    with eager_guard(), pytest.raises(AssertionError, match="a label"):
+        classes._cross_entropy(x, np.array([label]), bias, None, table, *results, 1, None, 4, False)

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from ernie_gram.api import Model
+from ernie_gram.formats.heads import is_explicit
 from ernie_gram.inference.description import PROBABILITIES
 from ernie_gram.inference.forward import build_outputs
 from ernie_gram.pretraining.config import PretrainConfig, max_tokens, prediction_config
@@ -27,6 +28,8 @@ def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus
     assert other.identity(corpus.info) == identity
     assert base.identity(dataclasses.replace(corpus.info, text="another")) != identity
     assert identity["data.cut"]  # the version of the sequences
+    # Of a model folder that leaves out the default.
+    assert is_explicit({}) == is_explicit({"objective": {}}) == base.objective.is_explicit
 
 
 @pytest.mark.parametrize(("rung", "tokens"), [("explicit", 32), (None, 100)])

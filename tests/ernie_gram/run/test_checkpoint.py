@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run import checkpoint
@@ -143,3 +145,11 @@ one_line_errors(main)
     assert line.startswith(f"warning: {refused}/step_4: ")
     assert [path.name for path in checkpoint.checkpoints(output)] == ["step_8", "step_12"]
     checkpoint.verify(output / "step_12")
+
+
+def test_arrays_in_any_order_of_their_axes_are_written_as_they_are(tmp_path: Path) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    checkpoint.save_safetensors(tmp_path / "x", {"turned": array.T, "part": array[:, ::2]})
+    found = load_file(tmp_path / "x")
+    np.testing.assert_array_equal(found["turned"], array.T)
+    np.testing.assert_array_equal(found["part"], array[:, ::2])

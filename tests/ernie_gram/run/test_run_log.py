@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.run.run_log import RunLog, last_evaluation, read_log
+from ernie_gram.run.run_log import RESULTS, RunLog, append_result, last_evaluation, read_log, read_results
 
 
 def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
@@ -23,6 +23,9 @@ def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
     assert list((tmp_path / "visualdl").glob("vdlrecords*"))
     RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
     assert [record["step"] for record in read_log(tmp_path)] == [0, 0, 10, 10]
+    # Without a checkpoint the run starts anew, and evaluates the start again.
+    RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20).close()
+    assert read_log(tmp_path) == []
     # Only the first rank writes.
     log = RunLog(tmp_path / "other", False, visualdl=True, start=0, max_steps=20)
     log.record("train", 1, {"loss": 1.0})
@@ -61,6 +64,15 @@ def test_the_last_evaluation_is_the_newest_up_to_a_step(tmp_path: Path) -> None:
     with (tmp_path / "log.jsonl").open("a") as log:
         log.write('{"kind": "tra')
     assert read_log(tmp_path) == records  # without a truncated last line
+
+
+def test_a_result_after_half_a_line_is_a_line_of_its_own(tmp_path: Path) -> None:
+    records = {name: {"run": name, "result": {"score": 1.0}} for name in ("a", "é")}
+    append_result(tmp_path, records["a"])
+    with (tmp_path / RESULTS).open("ab") as file:
+        file.write('{"run": "é'.encode()[:-1])  # the command was killed within a character
+    append_result(tmp_path, records["é"])
+    assert read_results(tmp_path) == records
 
 
 def test_a_run_without_a_writable_home_directory_continues_without_visualdl(

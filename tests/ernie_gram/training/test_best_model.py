@@ -68,6 +68,9 @@ def test_the_best_model_is_kept_whole(select: Callable[..., str], tmp_path: Path
     np.testing.assert_equal(best, whole)
     files = {checkpoint.CHECKSUMS, checkpoint.MODEL, checkpoint.STATE}
     assert {path.name for path in (tmp_path / "best").iterdir()} == files
+    model = tmp_path / "best" / checkpoint.MODEL
+    model.write_bytes(model.read_bytes()[:-1])
+    assert checkpoint.best_step(tmp_path) is None
 
 
 def test_a_best_model_that_the_system_refuses_is_written_with_the_next_checkpoint(
@@ -92,7 +95,8 @@ def test_a_best_model_that_the_system_refuses_is_written_with_the_next_checkpoin
 
 
 @pytest.mark.parametrize(
-    ("stop", "lost"), [(20, "evaluation"), (20, "nothing"), (30, "evaluation"), (30, "steps"), (50, "steps")]
+    ("stop", "lost"),
+    [(20, "evaluation"), (20, "nothing"), (30, "evaluation"), (30, "nothing"), (30, "steps"), (50, "steps")],
 )
 def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
     select: Callable[..., str], tmp_path: Path, stop: int, lost: str

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from reader.build import main
-from reader.corpus.memmap import Corpus
+from reader.corpus import builder
+from reader.corpus.memmap import Corpus, unit_dtype
 from reader.text import map_segments
 from tests.reader.corpus.test_units import tokens_of
 from tests.support.commands import build, call, python
 
 
 def test_fingerprint_depends_on_everything_and_without_a_lexicon_every_unit_is_a_token(
-    built: Path, tmp_path: Path, corpus: Corpus
+    built: Path, tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Sixteen bits may be enough for the tokens, but not for the n-grams.
+    dtype_of = Mock(wraps=unit_dtype)
+    monkeypatch.setattr(builder, "unit_dtype", dtype_of)
     common = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
     build("corpus", "--input", str(built / "train.txt"), *common, "--output", str(tmp_path / "same"))
     assert Corpus(tmp_path / "same").info == corpus.info
+    dtype_of.assert_called_once_with(corpus.info.num_tokens + corpus.info.num_ngrams)
     for name in ("units.bin", "documents.bin", "unit_counts.npy"):
         assert (tmp_path / "same" / name).read_bytes() == (built / "corpus" / name).read_bytes()
     assert Corpus(built / "held_out").info.fingerprint != corpus.info.fingerprint

@@ -124,6 +124,8 @@ def test_ranges_of_entries_are_chosen_without_reading_all_of_them(tmp_path: Path
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(ranges) > 2
+    # All four entries of a key are in the same range.
+    assert all(start % 4 == 0 for start, _ in ranges)
     # The entries have 128 MB.
     assert peak < 8 << 20
 

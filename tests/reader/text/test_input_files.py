@@ -33,6 +33,8 @@ def test_inputs_may_be_files_folders_and_globs_and_errors_name_them(tmp_path: Pa
     for name in ("missing.txt", "nothing*.txt", "notes.md", "empty"):
         with pytest.raises(InputError, match=name.replace("*", r"\*").replace(".", r"\.")):
             find_files([str(tmp_path / name)])
+    (tmp_path / "again.txt").symlink_to(files[0])
+    assert len(find_files([str(tmp_path)])) == len(files)
 
 
 @pytest.mark.parametrize("name", ["link.txt", "folder"])

@@ -106,7 +106,8 @@ def test_wrong_labels_are_errors_that_name_the_row(text: str, rows: str, message
 
 def test_a_label_is_predicted_if_its_probability_is_above_one_half() -> None:
     kind = kind_of(MOODS, KindSettings())
-    examples = [SentenceExample(text, text, None, None, PLACE) for text in ("a", "b", "c")]
+    gold = {"a": ("glad",), "b": (), "c": ("glad",)}
+    examples = [SentenceExample(text, text, None, labels, PLACE) for text, labels in gold.items()]
     features = kind.encode(examples, tokenizer(), training=False)
     scores = np.array([[3.0, -0.5, 0.0], [-1.0, -2.0, -9.0], [0.7, 0.0, -1.0]], np.float32)
     predictions = kind.decode(scores, features, examples)
@@ -116,3 +117,5 @@ def test_a_label_is_predicted_if_its_probability_is_above_one_half() -> None:
         assert record["labels"] == [
             label for label, value in zip(("glad", "sad", "calm"), row, strict=True) if value > 0.5
         ]
+    # The mean is over all labels of the task, also those that no example has.
+    assert kind.evaluate(predictions)["macro_f1"] == pytest.approx(1 / 3)

@@ -168,6 +168,9 @@ def test_a_row_is_a_question_ids_differ_between_files_and_other_documents_are_re
     question = {"context": "男：甲\n女：乙", "question": "什么?", "options": ["一", "二"], "answer": 1}
     assert rows[0] == {"id": "c3-d-dev/10-74-0", **question}
     assert len({row["id"] for row in rows}) == 4
+    # The kind of the task refuses an answer that is no option.
+    [other] = values(C3(), write_json(tmp_path / "o.json", [[["x"], [QUESTION | {"answer": "三"}], "1"]]))
+    assert other["answer"] == "三"
     [unanswered] = read(C3(), write_json(tmp_path / "t.json", [[["x"], [{"question": "?", "choice": []}], "1"]]))
     assert isinstance(unanswered, BadRow)
     assert (str(unanswered.place).endswith("question 1"), "no 'answer'" in unanswered.reason) == (True, True)

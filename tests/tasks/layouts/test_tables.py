@@ -112,6 +112,7 @@ def test_broken_rows_are_bad_those_of_other_languages_omitted_and_the_next_ones_
         (r"A second\team for the  #36;10 million", "A second team for the $10 million"),
         ("Sophos #39;s, Sophos&#39;s", "Sophos's, Sophos's"),
         (" quot;x quot; &lt;b&gt; AT&amp;T lt;i gt;", '"x" <b> AT&T<i>'),
+        ("a&nbsp;b nbsp;c", "a b c"),
         ("#1; C#; salt; a#b", "#1; C#; salt; a#b"),
         ("the world #151;almost, Maryland #146;s &#55555;", "the world—almost, Maryland’s\ufffd"),
     ],

@@ -6,12 +6,14 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.run import checkpoint
 from reader.errors import InputError
 from reader.system.untrusted_text import read_yaml
 from tasks.registry import TASKS
@@ -22,6 +24,7 @@ from tasks.sweeps.runs import (
     PlannedRun,
     check_finetunings,
     finished_finetuning,
+    finished_pretraining,
     planned_runs,
     read_grid,
 )
@@ -160,3 +163,16 @@ def test_the_record_of_a_run_has_its_scores_in_percent(finetuned: Path, tmp_path
         write(tmp_path / "result.json", damaged)
         with pytest.raises(InputError, match=r"result\.json: damaged"):
             finished_finetuning(tmp_path)
+
+
+def test_a_pretraining_is_finished_with_its_last_checkpoint_and_its_last_evaluation(tmp_path: Path) -> None:
+    paths, trainer = SimpleNamespace(held_out="held_out"), SimpleNamespace(max_steps=4)
+    config: Any = SimpleNamespace(paths=paths, trainer=trainer)
+    records = [{"kind": "eval", "step": step, "perplexity": 9.0 - step} for step in (2, 4)]
+    for step, log in ((2, records), (4, records[:1]), (4, records)):
+        assert finished_pretraining(tmp_path, config) is None
+        checkpoint.save(tmp_path, checkpoint.State(step, 8 * step, 0.0, {"seed": 1}, {}), {}, {}, 2)
+        (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in log))
+    found = finished_pretraining(tmp_path, config)
+    assert found is not None
+    assert (found["result"], found["settings"]) == ({"perplexity": 5.0, "steps": 4}, {"seed": 1})

@@ -95,6 +95,21 @@ REPORT = Report("squad2", "dev", (), 0, 0, (), ())
 WORLD: Any = World
 
 
+def test_each_unit_is_scored_by_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tasks.training import network
+
+    monkeypatch.setattr(network, "sum_array", lambda executor, array, world: array)
+    kind, rng = span_kind("squad2"), random.Random(3)
+    examples: list[Any] = [example_of(rng, str(i), False) for i in range(30)]
+    features = kind.encode(examples, tokenizer(), training=False)
+    parts = [
+        network.Scorer(kind, lambda _: {"scores": 1}, WORLD, World(rank, 3, WORLD)).scores(features, 4)
+        for rank in range(3)
+    ]
+    assert min(part.sum() for part in parts) > 0
+    np.testing.assert_array_equal(sum(parts), 1)
+
+
 def test_the_threshold_is_chosen_on_the_first_split_only(monkeypatch: pytest.MonkeyPatch) -> None:
     from tasks.training.network import Scorer
 
