@@ -119,12 +119,15 @@ def _write(path: Path, state: State, arrays: dict[str, Arrays]) -> None:
 
 
 def best_step(output: Path) -> int | None:
-    """Return the step of the model in `output/best`, or None if there is none or if it is damaged."""
-    try:
-        verify(output / BEST, MODEL_FILES)
-    except InputError:
+    """Return the step of the model in `output/best`, or None if there is none; raises InputError if it is damaged."""
+    best = output / BEST
+    if not best.is_dir():
         return None
-    return load_state(output / BEST).step
+    try:
+        verify(best, MODEL_FILES)
+    except InputError as error:
+        raise InputError(f"{error}; remove {best}, and the best of later evaluations is kept, or start anew") from error
+    return load_state(best).step
 
 
 def remove_beyond(output: Path, step: int) -> None:

@@ -97,6 +97,8 @@ class CorpusInfo:
         info = cls.read(path / CORPUS_INFO)
         if info.format != FORMAT:
             raise InputError(f"{path}: corpus format {info.format}, expected {FORMAT}; build it again")
+        if missing := [name for name in info.digests if not (path / name).is_file()]:
+            raise InputError(f"{path / missing[0]}: missing; build the corpus again")
         return info
 
     @classmethod

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -114,6 +114,7 @@ class Report:
         files: what was read.
         omitted: rows that the task leaves out on purpose, as the official baselines do.
         bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
+        notes: see Reading.
     """
 
     task: str
@@ -123,6 +124,7 @@ class Report:
     examples: int
     omitted: tuple[BadRow, ...]
     bad: tuple[BadRow, ...]
+    notes: Mapping[str, int]
 
     def lines(self, limit: int | None = None) -> list[str]:
         """Return the account as lines of text: the counts, the reasons, and each bad row, at most `limit` of them."""
@@ -131,6 +133,7 @@ class Report:
         lines += [
             f"  left out {count}: {reason}" for reason, count in Counter(row.reason for row in self.omitted).items()
         ]
+        lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
         if self.bad:
             lines.append(f"  bad rows skipped {len(self.bad)}:")
             lines += [f"    {row}" for row in self.bad[:limit]]
@@ -197,7 +200,7 @@ def read_rows(
             else:
                 advice = "; correct the row, or leave bad rows out with --on_bad_row skip" if on_bad_row else ""
                 raise InputError(f"{made_row}{advice}")
-    report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad))
+    report = Report(task.name, split, files, count, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
     if not examples:
         first = f"; the first one is at {bad[0]}" if bad else ""
         raise InputError(f"{files[0]}: no example of {task.title} in {counted(count, 'row')}{first}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -25,12 +26,14 @@ class Reading:
             that every answer must have a position.
         own: whether it has a user's texts, none of which may be empty; those of a benchmark may, because it asks for a
             prediction for each row.
+        notes: description -> number, of gold values that were read otherwise than the file may mean them.
     """
 
     task: Task
     labelled: bool
     training: bool
     own: bool = False
+    notes: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def tags(self) -> TagReader:

@@ -75,7 +75,7 @@ def read_example(row: Row, default_id: str, reading: Reading) -> SpanExample:
         given = []
     if not given and not reading.task.unanswerable:
         raise BadRow("no answer, and the task has no questions without answer")
-    answers = tuple(_answer(answer, context) for answer in given)
+    answers = tuple(_answer(answer, context, reading) for answer in given)
     if reading.training and answers and not any(answer.span for answer in answers):
         raise BadRow(f"the answer {quoted(answers[0].text)} is not in the context")
     return SpanExample(row_id, context, question, answers, not given, row.place)
@@ -91,14 +91,20 @@ def _answer_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _answer(value: Any, context: str) -> Answer:
+def _answer(value: Any, context: str, reading: Reading) -> Answer:
     """Return an answer that is a text or a dict with `text` and `answer_start`."""
     given = value if isinstance(value, dict) else {"text": value}
     text, start = text_of(given.get("text"), "the answer", may_be_empty=True), given.get("answer_start")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
         raise BadRow(f"answer_start is {quoted(start)}, not a whole number")
     found = locate(text, context, -1 if start is None else start) if text.strip() else None
-    return Answer(text, None if found is None else CharSpan(found, found + len(text)))
+    if found is None:
+        return Answer(text, None)
+    if start is not None and found != start:
+        reading.notes["answers at another position than answer_start"] += 1
+    if reading.training and (start is None or start < 0) and context.find(text, found + 1) >= 0:
+        reading.notes["answers without answer_start that occur more than once: the first place counts"] += 1
+    return Answer(text, CharSpan(found, found + len(text)))
 
 
 class Candidate(NamedTuple):

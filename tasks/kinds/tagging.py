@@ -90,8 +90,10 @@ def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
         return TaggingExample(row_id, tokens, separator, None, None, row.place, given)
     given_tags = None
     if "entities" in row.values:
-        entities = _entities(row.values["entities"], "".join(tokens))
+        entities = _entities(row.values["entities"], "".join(tokens), reading)
         tags = tags_of(entities, len(tokens))
+        if entities_of(tags) != entities:
+            reading.notes["texts with overlapping entities"] += 1
     else:
         given_tags = _tags(row.values.get("tags"), len(tokens), reading)
         tags, entities = to_iob2(given_tags), entities_of(given_tags)
@@ -128,13 +130,15 @@ def _tags(value: Any, num_tokens: int, reading: Reading) -> tuple[str, ...]:
         raise BadRow(str(error)) from error
 
 
-def _entities(value: Any, text: str) -> tuple[Entity, ...]:
+def _entities(value: Any, text: str, reading: Reading) -> tuple[Entity, ...]:
     """Return entities by start. Where the text is not the surface of the entity, the nearest occurrence is taken."""
     entities = []
-    for entity_type, start, _, surface in value:
+    for entity_type, start, end, surface in value:
         found = locate(text_of(surface, "the text of an entity"), text, start)
         if found is None:
             raise BadRow(f"the entity {quoted(surface)} is not in the text")
+        if (found, found + len(surface)) != (start, end):
+            reading.notes["entities at another position than given"] += 1
         entities.append(Entity(entity_type, found, found + len(surface)))
     return tuple(sorted(entities, key=lambda entity: (entity.start, entity.end, entity.type)))
 

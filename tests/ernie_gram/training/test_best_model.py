@@ -15,7 +15,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.job import Progress
 from ernie_gram.training.trainer import Trainer
-from reader.errors import SystemRefusedError
+from reader.errors import InputError, SystemRefusedError
 from tests.support.runs import trained_steps
 from tests.support.toy_classifier import ToyEvaluator
 
@@ -70,6 +70,11 @@ def test_the_best_model_is_kept_whole(select: Callable[..., str], tmp_path: Path
     assert {path.name for path in (tmp_path / "best").iterdir()} == files
     model = tmp_path / "best" / checkpoint.MODEL
     model.write_bytes(model.read_bytes()[:-1])
+    with pytest.raises(
+        InputError, match=r"best/model\.safetensors: truncated or altered.*; remove .*best, and the best"
+    ):
+        checkpoint.best_step(tmp_path)
+    shutil.rmtree(tmp_path / "best")
     assert checkpoint.best_step(tmp_path) is None
 
 

@@ -183,15 +183,19 @@ def test_a_damaged_description_and_another_vocabulary_are_refused(copied: Path) 
             Corpus(other)
 
 
-@pytest.mark.parametrize("change", [swap_two_units, Path.unlink])
-def test_check_names_a_damaged_or_missing_file(copied: Path, change: Callable[[Path], None]) -> None:
+CHANGED = "the content does not match the digest in corpus.json; build the corpus again"
+
+
+@pytest.mark.parametrize(
+    ("change", "what"), [(swap_two_units, CHANGED), (Path.unlink, "missing; build the corpus again")]
+)
+def test_check_names_a_damaged_or_missing_file(copied: Path, change: Callable[[Path], None], what: str) -> None:
     folder = copied / "corpus"
     assert check_corpus(folder).startswith("9 files (")
     change(folder / "units.bin")
     with pytest.raises(InputError) as error:
         check_corpus(folder)
-    changed = "the content does not match the digest in corpus.json; build the corpus again"
-    assert str(error.value) == f"{folder / 'units.bin'}: {changed}"
+    assert str(error.value) == f"{folder / 'units.bin'}: {what}"
 
 
 @pytest.mark.parametrize("name", ["corpus", "held_out"])

@@ -35,6 +35,13 @@ def make(of: Task, labelled: bool = True, training: bool = True, **values: Any) 
     return KINDS[of.kind].read_example(Row(PLACE, values), "0", Reading(of, labelled, training))
 
 
+def notes_of(of: Task, training: bool = True, **values: Any) -> dict[str, int]:
+    """Return what is noted of a row with gold values."""
+    reading = Reading(of, True, training)
+    KINDS[of.kind].read_example(Row(PLACE, values), "0", reading)
+    return dict(reading.notes)
+
+
 NLI = task("classification", labels=("yes", "no"), label_aliases={"ja": "yes"}, omitted_labels=("-",))
 SCORES = task("regression", score_range=(0.0, 5.0))
 CHOICE = task("multiple_choice")
@@ -105,6 +112,19 @@ def test_answers_have_their_place_in_the_context_in_a_list_or_an_object_of_two_l
             make(SPAN, context="a b b", question="?", answers=bad)
 
 
+def test_a_place_of_an_answer_that_is_not_the_given_one_or_not_the_only_one_is_noted() -> None:
+    def noted(answer: Any, training: bool = True) -> dict[str, int]:
+        return notes_of(SPAN, training, context="aaa b", question="?", answers=[answer])
+
+    for answer in ("aa", {"text": "aa"}, {"text": "aa", "answer_start": -1}):
+        assert noted(answer) == {
+            "answers without answer_start that occur more than once: the first place counts": 1,
+            **({"answers at another position than answer_start": 1} if str(answer).endswith("-1}") else {}),
+        }
+    assert noted({"text": "aa", "answer_start": 1}) == noted("b") == noted("aa", training=False) == {}
+    assert noted({"text": "b", "answer_start": 3}) == {"answers at another position than answer_start": 1}
+
+
 def test_a_training_question_needs_one_answer_in_the_context() -> None:
     with pytest.raises(BadRow, match="the answer 'x' is not in the context"):
         make(SPAN, context="abc", question="?", answers=["x", "y"])
@@ -161,6 +181,10 @@ def test_tags_become_iob2_and_entities_and_entities_of_a_text_tags() -> None:
     assert example.tokens == tuple("abcde")
     assert example.tags == ("B-LOC", "I-LOC", "I-LOC", "B-PER", "B-PER")
     assert example.entities == (Entity("LOC", 0, 3), Entity("PER", 1, 2), Entity("PER", 3, 4), Entity("PER", 4, 5))
+    moved = {"entities at another position than given": 1}
+    assert notes_of(NER, text="abcde", entities=[("PER", 2, 3, "b")]) == moved
+    overlapping = [("PER", 0, 2, "ab"), ("LOC", 1, 2, "b")]
+    assert notes_of(NER, text="abcde", entities=overlapping) == {"texts with overlapping entities": 1}
 
 
 BAD: dict[str, tuple[Task, dict[str, Any], list[tuple[dict[str, Any], str]]]] = {

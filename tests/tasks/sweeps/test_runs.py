@@ -169,10 +169,12 @@ def test_a_pretraining_is_finished_with_its_last_checkpoint_and_its_last_evaluat
     paths, trainer = SimpleNamespace(held_out="held_out"), SimpleNamespace(max_steps=4)
     config: Any = SimpleNamespace(paths=paths, trainer=trainer)
     records = [{"kind": "eval", "step": step, "perplexity": 9.0 - step} for step in (2, 4)]
+    given = {"trainer": {"eval_sequences": 5, "eval_draws": 1}}
     for step, log in ((2, records), (4, records[:1]), (4, records)):
         assert finished_pretraining(tmp_path, config) is None
-        checkpoint.save(tmp_path, checkpoint.State(step, 8 * step, 0.0, {"seed": 1}, {}), {}, {}, 2)
+        checkpoint.save(tmp_path, checkpoint.State(step, 8 * step, 0.0, {"seed": 1}, given), {}, {}, 2)
         (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in log))
     found = finished_pretraining(tmp_path, config)
     assert found is not None
-    assert (found["result"], found["settings"]) == ({"perplexity": 5.0, "steps": 4}, {"seed": 1})
+    settings = {"seed": 1, "trainer.eval_sequences": 5, "trainer.eval_draws": 1}
+    assert (found["result"], found["settings"]) == ({"perplexity": 5.0, "steps": 4}, settings)

@@ -91,7 +91,7 @@ def test_pools_micro_batches_and_the_seed_decide_over_the_batches(tiny_task: Pat
     assert lengths("--seed=2") != plain
 
 
-REPORT = Report("squad2", "dev", (), 0, 0, (), ())
+REPORT = Report("squad2", "dev", (), 0, 0, (), (), {})
 WORLD: Any = World
 
 
