@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.config import require
 from ernie_gram.formats import bert, ours, paddlenlp, upstream
 from ernie_gram.formats.model import ModelRecord
 from ernie_gram.formats.paddlenlp import PDPARAMS
@@ -42,6 +43,9 @@ def read_model(path: Path) -> ModelRecord:
         )
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
+        old = path / "bert_config.json"
+        advice = f'a BERT of Google\'s form; copy it to {bert.CONFIG}, and add "model_type": "bert"'
+        require(not old.is_file() or (path / bert.CONFIG).is_file(), str(old), advice)
         settings = read_json(path / bert.CONFIG) if (path / bert.CONFIG).is_file() else {}
         type_ = f" ({bert.CONFIG}: model_type is {settings.get('model_type')!r})" if settings else ""
         raise InputError(

@@ -101,6 +101,15 @@ def test_what_a_wrapper_puts_before_all_names_is_left_out(prefix: str, arrays: A
         read_model(bert_folder(tmp_path / "other", {**wrapped, "other.weight": np.zeros(2, np.float32)}))
 
 
+def test_a_folder_in_googles_form_is_refused_with_the_file_and_the_cure(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert")
+    (folder / "config.json").rename(folder / "bert_config.json")
+    with pytest.raises(
+        InputError, match=r'bert_config\.json: a BERT of Google\'s form; copy it to config\.json, and add "mo'
+    ):
+        read_model(folder)
+
+
 def test_tables_of_tasks_are_left_out_unless_the_model_reads_them(tmp_path: Path) -> None:
     table = {"bert.embeddings.task_type_embeddings.weight": np.ones((3, HIDDEN), np.float32)}
     model = read_model(bert_folder(tmp_path / "ernie", BERT | table, model_type="ernie"))
