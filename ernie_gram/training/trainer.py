@@ -66,10 +66,10 @@ class Trainer:
         self._check_agreement()
         beat()
         messages = self._initialise()
+        self._check_best()
         if world.is_first:
             checkpoint.remove_beyond(job.folder, self.step)
             record_start(job.folder, self.step, paddle.__version__, str(world.place))
-        self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
         for message in (*messages, job.metrics_explained):
             if message:
@@ -107,26 +107,25 @@ class Trainer:
         paddle.seed(self.job.seed)
         self.updater.initialise(self.executor)
         names, resume_from = self.updater.parameters, self.job.resume_from
-        if resume_from:
-            source = str(resume_from)
-            set_arrays(checkpoint.load_model(resume_from), names, source, self.world.place)
-            moments = checkpoint.load_optimizer(resume_from)
-            set_arrays(moments, optimizer_names(names), source, self.world.place)
-            state = checkpoint.load_state(resume_from)
-            self.step, self.consumed = state.step, state.consumed
-            self.progress = Progress(**{key: state.selection[key] for key in asdict(self.progress)})
-            if state.loss_sums:
-                step_values.set_loss_sums(state.loss_sums)
-            if self._may_skip and state.guard:
-                set_guard_state(state.guard)
-            return []
-        copy_from_first_rank(self.executor, names, self.world)
-        values = self.job.start_values
-        if values is None:
-            return []
-        arrays = values.load()
-        set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
-        return values.describe(arrays.keys(), names)
+        if resume_from is None:
+            copy_from_first_rank(self.executor, names, self.world)
+            values = self.job.start_values
+            if values is None:
+                return []
+            arrays = values.load()
+            set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
+            return values.describe(arrays.keys(), names)
+        source = str(resume_from)
+        set_arrays(checkpoint.load_model(resume_from), names, source, self.world.place)
+        set_arrays(checkpoint.load_optimizer(resume_from), optimizer_names(names), source, self.world.place)
+        state = checkpoint.load_state(resume_from)
+        self.step, self.consumed = state.step, state.consumed
+        self.progress = Progress(**{key: state.selection[key] for key in asdict(self.progress)})
+        if state.loss_sums:
+            step_values.set_loss_sums(state.loss_sums)
+        if self._may_skip and state.guard:
+            set_guard_state(state.guard)
+        return []
 
     def train(self) -> None:
         """Train to the last step. Raises InputError if values are not finite (see step_values.reason_to_stop).
