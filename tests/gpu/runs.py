@@ -32,15 +32,15 @@ WITHOUT_GRADIENT = "_key_fc.b_0"
 MEAN = "_moment1_"
 
 
-def options(folder: Path, name: str, *more: str, steps: int = STEPS) -> list[str]:
-    """Return the options of `ernie-gram pretrain` for a run in FOLDER/NAME.
+def options(folder: Path, name: str, *more: str, steps: int = STEPS, rung: str = WITHOUT_DRAWING) -> list[str]:
+    """Return the options of `ernie-gram pretrain` for a run in FOLDER/NAME, of a rung of the ablation.
 
     There is no dropout, because each device draws different masks. `more` may override any option.
     """
     given = dict.fromkeys(("model.max_position_embeddings", "data.max_seq_len"), 128)
     given |= {"model.hidden_size": 256, "data.batch_size": 32, "model.num_hidden_layers": 2}
     return [
-        *runs.options(folder, folder / name, *as_options(WITHOUT_DRAWING), *runs.NO_DROPOUT),
+        *runs.options(folder, folder / name, *as_options(rung), *runs.NO_DROPOUT),
         *("--paths.held_out=null", "--model.use_relative_position=true", "--optimizer.learning_rate=1e-3"),
         *(["--model.num_hidden_layers=1"] if QUICK else [f"--{key}={value}" for key, value in given.items()]),
         # The learning rate must not depend on where a run stops.
@@ -49,15 +49,15 @@ def options(folder: Path, name: str, *more: str, steps: int = STEPS) -> list[str
     ]
 
 
-def start_of(folder: Path) -> str:
-    """Return the option with which all runs start from the same parameters: each device would draw others."""
-    return f"--paths.start={_train(options(folder, 'start', '--trainer.device=cpu', steps=1))}"
+def start_of(folder: Path, rung: str = WITHOUT_DRAWING) -> str:
+    """Return the option with which all runs of a rung start from the same parameters: each device would draw others."""
+    return f"--paths.start={_train(options(folder, f'start_{rung}', '--trainer.device=cpu', steps=1, rung=rung))}"
 
 
-def trained(folder: Path, name: str, device: str, *more: str, steps: int = STEPS) -> Path:
+def trained(folder: Path, name: str, device: str, *more: str, steps: int = STEPS, rung: str = WITHOUT_DRAWING) -> Path:
     """Return the folder of a run on a device, "cpu" or "gpu", from the parameters of `start_of`; made once."""
-    more = (f"--trainer.device={device}", start_of(folder), *more)
-    return _train(options(folder, name, *more, steps=steps))
+    more = (f"--trainer.device={device}", start_of(folder, rung), *more)
+    return _train(options(folder, name, *more, steps=steps, rung=rung))
 
 
 def _train(arguments: list[str]) -> Path:
