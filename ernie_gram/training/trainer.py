@@ -288,7 +288,7 @@ class Trainer:
         self._on_first_rank(self._checkpoint_write)
 
     def _checkpoint_write(self) -> Callable[[], None]:
-        self._refused.pop(CHECKPOINT, None)
+        self._refused.pop(CHECKPOINT, None)  # with the arrays of a checkpoint that the system has refused
         names, keep = self.updater.parameters, self.job.trainer.keep_checkpoints
         given = self._state(), get_arrays(names), get_arrays(optimizer_names(names))
 

@@ -120,5 +120,7 @@ def test_ids_are_unique_where_predictions_are_scored(tmp_path: Path) -> None:
     for name in ("train.tsv", "dev.tsv"):
         write_json(tmp_path / name, {"data": [{"paragraphs": [paragraph]}]})
     assert len(load(task, tmp_path).examples) == 2
+    # The second answer is not where the file says.
+    assert load(task, tmp_path).report.lines()[1:] == ["  noted 1: answers at another position than answer_start"]
     with pytest.raises(InputError, match=r"qas\[1\] \(id q\): the id 'q' is not unique; it is also at .*qas\[0\]"):
         load(task, tmp_path, "dev")
